@@ -1,0 +1,293 @@
+"""The observations of a running study, each trial read and encoded once.
+
+The arrays are indexed by trial number and grow with the study; a space's encoding of them is kept as
+long as the space stays the same. Maximised objectives are losses here already (see `tasks`).
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from optuna.distributions import BaseDistribution
+from optuna.study import StudyDirection
+from optuna.trial import FrozenTrial, TrialState
+
+from metatpe._record import read_plan
+from metatpe.space import Columns, Floats, Mask, Space
+from metatpe.tasks import is_counted, lateness_of, losses_of, violation_of
+
+_MAX_SPACES = 4  # encodings kept; a study whose ranges move with every trial needs a new one each time
+
+
+@dataclass(frozen=True, eq=False)
+class Observations:
+    """What a study has finished, by trial number; in the shapes of `_pareto` and `_kde`."""
+
+    X: Floats  # (n, d)
+    losses: Floats  # (n, m)
+    violation: Floats  # (n,)
+    lateness: Floats  # (n, 3)
+    seen: Seen
+
+
+class Seen:
+    """The configurations of a finite space that were evaluated.
+
+    Compared on the parameters that were active: a configuration that agrees with an earlier one on all
+    that the earlier one used would take the same branches, and be the same evaluation.
+    """
+
+    def __init__(self, columns: Columns) -> None:
+        self._columns = columns
+        self._by_active: dict[bytes, tuple[Mask, set[bytes]]] = {}
+
+    def add(self, X: Floats) -> None:  # (n, d)
+        """Remember complete or conditional configurations."""
+        if not self._columns.is_finite:
+            return
+        for row in _cells(self._columns, X):
+            active = row >= 0
+            _, rows = self._by_active.setdefault(active.tobytes(), (active, set()))
+            rows.add(row[active].tobytes())
+
+    def has(self, X: Floats) -> Mask:  # (C, d) -> (C,)
+        """Return which of complete configurations repeat a remembered one."""
+        found = np.zeros(len(X), dtype=np.bool_)
+        if self._by_active:
+            cells = _cells(self._columns, X)
+            for active, rows in self._by_active.values():
+                found |= [row.tobytes() in rows for row in np.ascontiguousarray(cells[:, active])]
+        return found
+
+
+def _cells(columns: Columns, X: Floats) -> np.ndarray[tuple[int, int], np.dtype[np.int16]]:
+    return np.stack([columns.cells(X[:, j], j) for j in range(len(columns))], axis=1).astype(
+        np.int16
+    )
+
+
+class _Encoding:
+    """The rows of one space, filled as trials finish."""
+
+    def __init__(self, space: Space) -> None:
+        self.space = space
+        self.X = np.empty((0, len(space)))
+        self.seen = Seen(space.columns)
+
+    def add(self, numbers: list[int], params: Sequence[Mapping[str, Any]]) -> None:
+        """Encode the trials with these numbers."""
+        if not numbers:
+            return
+        self.X = _grown(self.X, max(numbers) + 1)
+        X = self.space.encode(params)
+        self.X[numbers] = X
+        # A value that this space does not have cannot be suggested again, so it is no repeat.
+        n_used = [sum(name in p for name in self.space.names) for p in params]
+        fits = np.count_nonzero(~np.isnan(X), axis=1) == n_used
+        self.seen.add(X[fits])
+
+
+def _grown(array: Floats, size: int) -> Floats:
+    """Return the array with room for `size` rows, at least doubled when it has to move."""
+    if size <= len(array):
+        return array
+    grown = np.full((max(size, 2 * len(array), 64), *array.shape[1:]), np.nan)
+    grown[: len(array)] = array
+    return grown
+
+
+class History:
+    """The finished trials of one study, and what its trials have asked for."""
+
+    def __init__(self, directions: Sequence[StudyDirection]) -> None:
+        self._directions = tuple(directions)
+        self._first: tuple[int, datetime.datetime | None] | None = None
+        self._n_seen = 0
+        self._open: set[int] = set()
+        self._params: dict[int, Mapping[str, Any]] = {}
+        self._results = np.empty((0, len(self._directions) + 4))  # losses, violation, lateness
+        self._newest: dict[str, tuple[int, BaseDistribution]] = {}
+        self._encodings: dict[Space, _Encoding] = {}
+        self.longest = datetime.timedelta(0)  # of the finished trials' durations
+
+    def belongs_to(self, trials: Sequence[FrozenTrial]) -> bool:
+        """Return whether these can be the trials that were read before and later ones.
+
+        A database may give a deleted study's id to a new one.
+        """
+        if self._first is None or not trials or trials[0].number != self._first[0]:
+            return self._first is None or bool(trials)
+        return trials[0].datetime_start == self._first[1] and trials[-1].number + 1 >= self._n_seen
+
+    def update(self, trials: Sequence[FrozenTrial]) -> None:
+        """Read what is new among a study's trials, sorted by number."""
+        if not trials:
+            return
+        if self._first is None:
+            self._first = (trials[0].number, trials[0].datetime_start)
+        recorded = [t.number for t in self._unread(trials) if self._read(t)]
+        for encoding in self._encodings.values():
+            encoding.add(recorded, [self._params[i] for i in recorded])
+
+    def _unread(self, trials: Sequence[FrozenTrial]) -> list[FrozenTrial]:
+        is_whole = _is_whole(trials)
+        n_seen, self._n_seen = self._n_seen, max(self._n_seen, trials[-1].number + 1)
+        if is_whole:
+            return [*(trials[i] for i in sorted(self._open)), *trials[n_seen:]]
+        return [t for t in trials if t.number not in self._params]
+
+    def _read(self, trial: FrozenTrial) -> bool:
+        """Take in a trial; return whether it is a new observation."""
+        for name, distribution in trial.distributions.items():
+            if self._newest.get(name, (-1,))[0] <= trial.number:
+                self._newest[name] = (trial.number, distribution)
+        self._open.discard(trial.number)
+        if not trial.state.is_finished():
+            self._open.add(trial.number)
+        if not is_counted(trial):
+            return False
+        self._results = _grown(self._results, trial.number + 1)
+        self._results[trial.number] = [
+            *losses_of(trial, self._directions),
+            violation_of(trial),
+            *lateness_of(trial, self._directions),
+        ]
+        self._params[trial.number] = trial.params
+        self.longest = max(self.longest, trial.duration or self.longest)
+        return True
+
+    @property
+    def n_counted(self) -> int:
+        """How many observations there are."""
+        return len(self._params)
+
+    def distributions(self) -> dict[str, BaseDistribution]:
+        """Return what the study's trials have asked for: the newest of each name, sorted by name."""
+        return {name: self._newest[name][1] for name in sorted(self._newest)}
+
+    def running(self, trials: Sequence[FrozenTrial]) -> list[FrozenTrial]:
+        """Return those that are being evaluated."""
+        unfinished = (
+            [trials[i] for i in sorted(self._open)] if _is_whole(trials) else trials
+        )
+        return [t for t in unfinished if t.state == TrialState.RUNNING]
+
+    def observations(self, space: Space, trials: Sequence[FrozenTrial]) -> Observations:
+        """Return the observations among these trials, in the given space."""
+        encoding = self._encoding(space)
+        rows = np.flatnonzero(~np.isnan(self._results[:, -1]))
+        if not _is_whole(trials):
+            rows = np.intersect1d(rows, [t.number for t in trials])
+        m, results = len(self._directions), self._results[rows]
+        return Observations(
+            X=encoding.X[rows],
+            losses=results[:, :m],
+            violation=results[:, m],
+            lateness=results[:, m + 1 :],
+            seen=encoding.seen,
+        )
+
+    def _encoding(self, space: Space) -> _Encoding:
+        encoding = self._encodings.pop(space, None)
+        if encoding is None:
+            encoding = _Encoding(space)
+            encoding.add(list(self._params), list(self._params.values()))
+        self._encodings[space] = encoding  # the last one is the one used last
+        if len(self._encodings) > _MAX_SPACES:
+            del self._encodings[next(iter(self._encodings))]
+        return encoding
+
+
+def _is_whole(trials: Sequence[FrozenTrial]) -> bool:
+    """Return whether no trial is filtered out (as Hyperband does), so that position is number."""
+    return not trials or trials[-1].number == len(trials) - 1
+
+
+class Moment:
+    """What a study knows, in one space, at the moment when a trial asks for its configuration."""
+
+    def __init__(
+        self, history: History, trials: Sequence[FrozenTrial], trial: FrozenTrial, space: Space
+    ) -> None:
+        self.history = history
+        self.trials = trials
+        self.trial = trial
+        self.space = space
+        self.fixed: Mapping[str, Any] = space.fit(trial.system_attrs.get("fixed_params", {}))
+
+    @cached_property
+    def observations(self) -> Observations:
+        """The finished evaluations."""
+        return self.history.observations(self.space, self.trials)
+
+    @cached_property
+    def _others(self) -> list[FrozenTrial]:
+        """The other trials that are RUNNING."""
+        running = self.history.running(self.trials)
+        return [t for t in running if t.number != self.trial.number]
+
+    @cached_property
+    def running(self) -> Floats:  # (r, d)
+        """The configurations that others are evaluating, as far as they are known."""
+        params = []
+        for other in self._others:
+            if not self._is_stale(other):
+                plan = read_plan(other)
+                params.append({**(plan.params if plan else {}), **other.params})
+        X = self.space.encode(params)
+        return X[~np.isnan(X).all(axis=1)]
+
+    def _is_stale(self, other: FrozenTrial) -> bool:
+        """Return whether a RUNNING trial was probably left behind by a worker that died."""
+        if other.datetime_start is None:
+            return False
+        patience = max(10 * self.history.longest, datetime.timedelta(seconds=60))
+        return datetime.datetime.now() - other.datetime_start > patience
+
+    def warm_index(self, n_init: int) -> int | None:
+        """Return which warm start this trial gets: the k-th trial not enqueued by hand, the k-th."""
+        if _is_enqueued(self.trial):
+            return None
+        k = 0
+        for earlier in self.trials:
+            if earlier.number >= self.trial.number or k >= n_init:
+                break
+            k += not _is_enqueued(earlier)
+        return k if k < n_init else self._abandoned_warm_index()
+
+    def _abandoned_warm_index(self) -> int | None:
+        """Return a warm start that a dead worker was given and that nobody has taken up since."""
+        stale = [t for t in self._others if self._is_stale(t)]
+        abandoned = {plan.warm_index for t in stale if (plan := read_plan(t))}
+        if abandoned <= {None}:
+            return None
+        numbers = {t.number for t in stale}
+        plans = [read_plan(t) for t in self.trials if t.number not in numbers]
+        taken = {plan.warm_index for plan in plans if plan}
+        return min((i for i in abandoned - taken if i is not None), default=None)
+
+    def is_new(self, X: Floats) -> Mask:  # (C, d) -> (C,)
+        """Return which configurations nobody has evaluated or is evaluating."""
+        running = Seen(self.space.columns)
+        running.add(self.running)
+        return ~(self.observations.seen.has(X) | running.has(X))
+
+    def with_fixed(self, X: Floats) -> Floats:  # (C, d) -> (C, d)
+        """Return the configurations with the values that were enqueued with the trial."""
+        if not self.fixed:
+            return X
+        fixed = self.space.encode([self.fixed])
+        return np.where(np.isnan(fixed), X, fixed)
+
+    def values(self, x: Floats) -> dict[str, Any]:  # (d,)
+        """Return a point as parameters."""
+        return {**self.space.decode(x[None])[0], **self.fixed}
+
+
+def _is_enqueued(trial: FrozenTrial) -> bool:
+    return "fixed_params" in trial.system_attrs

@@ -1,0 +1,44 @@
+r"""Which parameters matter: PED-ANOVA, from the marginals of the good density.
+
+    V_{d,m} = gamma^2 * E_{x ~ U}[(p_d(x | good_m) / u - 1)^2]        column d of task m
+    V_d     = mean of V_{d,m} over the tasks that have the column
+    kept    = the top k = floor(log_eta n_good) columns by V_d         n_good of the current task
+
+p_d is the marginal of the good density; against the uniform measure of the cube u = 1. Averaging over the tasks that
+have a column (the paper: over all tasks) is the same where all tasks share a space.
+
+Shapes: importances (d,) or, stacked over tasks, (T, d), NaN where a task has no entry in the column.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from metatpe._kde import Parzen
+from metatpe.space import Floats
+
+
+def importances(good: Parzen, gamma: float) -> Floats:  # (d,)
+    """Return V_d of one task; NaN where none of its good observations has the column."""
+    V = np.full(len(good.columns), np.nan)
+    for j in np.flatnonzero(~np.isnan(good.centers).all(axis=0)):
+        density, widths = good.marginal(int(j))
+        V[j] = gamma**2 * np.sum(widths * (density - 1.0) ** 2)
+    return V
+
+
+def mean_importances(V: Floats) -> Floats:  # (T, d) -> (d,)
+    """Return the mean over the tasks that have the column, 0 where none has."""
+    has = ~np.isnan(V)
+    mean: Floats = np.where(has, V, 0.0).sum(axis=0) / np.maximum(has.sum(axis=0), 1)
+    return mean
+
+
+def kept_columns(V: Floats, n_good: int, eta: float) -> tuple[int, ...]:  # (d,)
+    """Return the most important columns, in the order of the space; ties go to the first."""
+    # 1e-9: log(2.5**3)/log(2.5) must not come out as 2.999...
+    k = math.floor(math.log(n_good) / math.log(eta) + 1e-9) if n_good > 0 else 0
+    top = np.argsort(-V, kind="stable")[: min(k, len(V))]
+    return tuple(sorted(int(j) for j in top))

@@ -1,0 +1,264 @@
+r"""The Parzen estimator of mixed spaces.
+
+    p(x) = 1/(n + 1) * (1 + sum_i prod_d k_d(x_d, c_{i,d}))           n centres and one uniform component
+
+with all densities against the uniform measure of the unit cube, and
+
+    continuous    k(x, c) = phi((x - c)/h) / (h * (Phi((1 - c)/h) - Phi(-c/h)))     truncated to [0, 1]
+    stepped       k(x, c) = the truncated Gaussian's mass in the cell of x / width of the cell
+    categorical   k(x, c) = K * 0.9 if x and c are the same choice, else K * 0.1/(K - 1)
+    missing c     k(x, c) = 1
+
+The bandwidth h of a column is Scott's with the robust spread, and vanishes as n grows (a constant
+floor, as in the authors' code, never converges):
+
+    h = min(1/2, max(floor, 1.059 * min(sd, IQR/1.34) * n^(-1/5)))
+    floor = 0.1/sqrt(n), and for a stepped column of K values at least min(0.1, 1/K)
+
+All centres share h, so log prod_d k_d is a matrix product of features of x with coefficients of c:
+
+    Gaussian columns    features (x - 1/2)^2, x - 1/2, 1
+    discrete columns    a one of the cell of x; a look-up in a table where K is large
+
+Shapes: centres (n, d), points (C, d), features (C, F), coefficients (F, n).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.special import logsumexp, ndtr, ndtri
+
+from metatpe.space import Columns, Floats, Ints, Mask
+
+OWN_CHOICE = 0.9  # the categorical kernel's mass on its own choice, as in the authors' code
+_ONE_HOT = 16  # above this many cells a look-up is cheaper than more columns in the product
+_BLOCK = 1 << 17  # entries of the (points, centres) matrix worked on at a time: they stay in the cache
+_MAX_LOG = 600.0  # exp of more than this is near the end of float64
+_LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
+
+
+def bandwidths(columns: Columns, centers: Floats) -> Floats:  # (n, d) -> (d,)
+    """Return the bandwidth of each column."""
+    n = np.maximum(np.count_nonzero(~np.isnan(centers), axis=0), 1)
+    sd, iqr = _spread(centers)
+    scott = 1.059 * np.minimum(sd, iqr / 1.34) * n**-0.2
+    floor = 0.1 / np.sqrt(n)
+    is_stepped = (columns.n_cells > 0) & ~columns.is_categorical
+    cell = np.minimum(0.1, 1.0 / np.maximum(columns.n_cells, 1))
+    floor = np.where(is_stepped, np.maximum(floor, cell), floor)
+    return np.minimum(0.5, np.maximum(floor, scott))
+
+
+def _spread(centers: Floats) -> tuple[Floats, Floats]:
+    """Return the standard deviation and the interquartile range of the entries of each column."""
+    d = centers.shape[1]
+    sd, iqr = np.zeros(d), np.zeros(d)
+    ranked = np.sort(centers.T, axis=1)  # NaN last
+    n_present = np.count_nonzero(~np.isnan(ranked), axis=1)
+    for n in np.unique(n_present[n_present > 0]):  # nearly always one round: nothing is missing
+        columns = np.flatnonzero(n_present == n)
+        entries = ranked[columns, :n]
+        sd[columns] = entries.std(axis=1)
+        low, high = _quantile(entries, 0.25), _quantile(entries, 0.75)
+        iqr[columns] = high - low
+    return sd, iqr
+
+
+def _quantile(ranked: Floats, q: float) -> Floats:  # (d, n) -> (d,), linear between neighbours
+    position = q * (ranked.shape[1] - 1)
+    below = int(position)
+    above = min(below + 1, ranked.shape[1] - 1)
+    quantile: Floats = ranked[:, below] + (position - below) * (ranked[:, above] - ranked[:, below])
+    return quantile
+
+
+def kernel_mass(columns: Columns, j: int, h: float) -> Floats:  # (K, K)
+    """Return the mass in each cell (rows) of the kernel around each value (columns) of a column."""
+    edges, points = columns.edges[j], columns.points[j]
+    assert edges is not None
+    assert points is not None
+    k = len(points)
+    if columns.is_categorical[j]:
+        others = (1.0 - OWN_CHOICE) / max(k - 1, 1)
+        mass = np.where(np.eye(k, dtype=np.bool_), OWN_CHOICE, others)
+    else:
+        mass = np.diff(ndtr((edges[:, None] - points[None, :]) / h), axis=0)
+    normalised: Floats = mass / mass.sum(axis=0)
+    return normalised
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """Points prepared for `Parzen.log_pdf`: the features depend on the space alone."""
+
+    features: Floats  # (C, F)
+    cells: dict[int, Ints]  # column -> (C,), the columns that are looked up
+
+    @classmethod
+    def of(cls, columns: Columns, X: Floats) -> Points:
+        """Prepare complete points (no NaN) of the given columns."""
+        gaussian, one_hot, looked_up = _layout(columns)
+        centred = X[:, gaussian] - 0.5
+        blocks = [centred**2, centred, np.ones((len(X), 1))]
+        for j in one_hot:
+            blocks.append(np.eye(columns.n_cells[j])[columns.cells(X[:, j], j)])
+        return cls(np.hstack(blocks), {j: columns.cells(X[:, j], j) for j in looked_up})
+
+    def __len__(self) -> int:
+        return len(self.features)
+
+
+def _layout(columns: Columns) -> tuple[list[int], list[int], list[int]]:
+    """Return the columns that are Gaussian, one-hot and looked up."""
+    k = columns.n_cells
+    one_hot = (k > 0) & (k <= _ONE_HOT)
+    return _indices(k == 0), _indices(one_hot), _indices(k > _ONE_HOT)
+
+
+def _indices(mask: Mask) -> list[int]:
+    return [int(j) for j in np.flatnonzero(mask)]
+
+
+class Parzen:
+    """The density of one set of observations (see the module)."""
+
+    def __init__(self, columns: Columns, centers: Floats, bandwidth: Floats | None = None) -> None:
+        self.columns = columns
+        self.centers = centers
+        self.bandwidth = bandwidths(columns, centers) if bandwidth is None else bandwidth
+
+    def __len__(self) -> int:
+        return len(self.centers)
+
+    def reduced(self, kept: Sequence[int]) -> Parzen:
+        """Return the density of the columns `kept` alone, with the same bandwidths."""
+        kept = list(kept)
+        return Parzen(self.columns.take(kept), self.centers[:, kept], self.bandwidth[kept])
+
+    @cached_property
+    def _coefficients(self) -> tuple[Floats, dict[int, Floats]]:
+        """The coefficients (F, n) and, for each column looked up, its table (K, n)."""
+        gaussian, one_hot, looked_up = _layout(self.columns)
+        centers, h = self.centers[:, gaussian].T, self.bandwidth[gaussian][:, None]
+        is_missing = np.isnan(centers)
+        centers = np.where(is_missing, 0.5, centers)
+        # Phi((1 - c)/h) - Phi(-c/h), without cancellation because 0 <= c <= 1.
+        inside = ndtr((1.0 - centers) / h) - ndtr(-centers / h)
+        centred = centers - 0.5
+        constant = -0.5 * (centred / h) ** 2 - np.log(h * inside) - _LOG_SQRT_2PI
+        blocks = [
+            np.where(is_missing, 0.0, -0.5 / h**2),
+            np.where(is_missing, 0.0, centred / h**2),
+            np.where(is_missing, 0.0, constant).sum(axis=0, keepdims=True),
+            *(self._table(j) for j in one_hot),
+        ]
+        return np.vstack(blocks), {j: self._table(j) for j in looked_up}
+
+    def _table(self, j: int) -> Floats:  # (K, n)
+        """Return the log density in each cell of the kernel around each centre."""
+        edges = self.columns.edges[j]
+        assert edges is not None
+        mass = kernel_mass(self.columns, j, float(self.bandwidth[j]))
+        with np.errstate(divide="ignore"):  # a cell many bandwidths away may have no mass at all
+            log_density = np.log(mass) - np.log(np.diff(edges))[:, None]
+        # The cell -1 of a missing centre is the last column: a factor of one.
+        padded = np.hstack([np.maximum(log_density, -_MAX_LOG), np.zeros((len(mass), 1))])
+        return padded[:, self.columns.cells(self.centers[:, j], j)]
+
+    @cached_property
+    def _peak(self) -> float:
+        """An upper bound of the log of any kernel."""
+        gaussian = self.bandwidth[self.columns.n_cells == 0]
+        # Phi((1 - c)/h) - Phi(-c/h) is at least Phi(1/h) - 1/2: half of the mass is inside.
+        at_least = np.log(ndtr(1.0 / gaussian) - 0.5)
+        heights = -np.log(gaussian) - _LOG_SQRT_2PI - at_least
+        discrete = np.log(np.maximum(self.columns.n_cells, 1)) + 1.0
+        return float(np.maximum(heights, 0).sum() + discrete.sum())
+
+    def _log_kernels(self, points: Points, block: slice) -> Floats:  # (C, block)
+        """Return the log of the kernel around each centre of the block at each point."""
+        coefficients, tables = self._coefficients
+        log_kernels: Floats = points.features @ coefficients[:, block]
+        for j, table in tables.items():
+            log_kernels += table[:, block][points.cells[j]]
+        return log_kernels
+
+    def log_pdf(self, points: Points) -> Floats:  # (C,)
+        """Return the log density at each of the points."""
+        if self._peak > _MAX_LOG:  # only in spaces of a hundred columns or more
+            log_kernels = self._log_kernels(points, slice(None))
+            with_uniform = np.hstack([log_kernels, np.zeros((len(points), 1))])
+            log_sum: Floats = logsumexp(with_uniform, axis=1)
+            return log_sum - math.log(len(self) + 1)
+        # No shift is needed: the uniform component holds the sum at one or more.
+        total = np.ones(len(points))
+        width = max(1, _BLOCK // max(len(points), 1))
+        for start in range(0, len(self), width):
+            log_kernels = self._log_kernels(points, slice(start, start + width))
+            total += np.exp(log_kernels, out=log_kernels).sum(axis=1)
+        log_density: Floats = np.log(total) - math.log(len(self) + 1)
+        return log_density
+
+    def marginal(self, j: int) -> tuple[Floats, Floats]:
+        """Return the marginal density of a column and the width of the cells that it is given on.
+
+        Exact for a discrete column, one entry a cell; for a continuous one, the density in the
+        middle of cells that are at most half a bandwidth wide.
+        """
+        centers = self.centers[:, j]
+        present = centers[~np.isnan(centers)]
+        edges, h = self.columns.edges[j], float(self.bandwidth[j])
+        if edges is not None:
+            counts = np.bincount(self.columns.cells(present, j), minlength=len(edges) - 1)
+            widths = np.diff(edges)
+            kernels = kernel_mass(self.columns, j, h) @ counts / widths
+        else:
+            n_cells = math.ceil(max(32.0, 2.0 / h))
+            middles = (np.arange(n_cells) + 0.5) / n_cells
+            widths = np.full(n_cells, 1.0 / n_cells)
+            kernels = _truncated_gaussians(middles, present, h).sum(axis=1)
+        n_flat = len(centers) - len(present) + 1  # centres without this column, and the uniform one
+        return (kernels + n_flat) / (len(centers) + 1), widths
+
+    def sample(self, n: int, *, joint: bool = False, rng: np.random.Generator) -> Floats:  # (n, d)
+        """Draw points: column by column from the marginals, or all columns around one centre."""
+        uniforms = rng.random((n, 2, len(self.columns)))
+        pick, place = uniforms[:, 0], uniforms[:, 1]
+        if joint:
+            pick = np.broadcast_to(pick[:, :1], pick.shape)
+        component = (pick * (len(self) + 1)).astype(np.int64)  # the last one is the uniform one
+        padded = np.vstack([self.centers, np.full((1, len(self.columns)), np.nan)])
+        around = np.take_along_axis(padded, component, axis=0)
+        return self._place(around, place)
+
+    def _place(self, around: Floats, place: Floats) -> Floats:  # (n, d), (n, d) -> (n, d)
+        """Return for uniform numbers `place` a point each from the kernels around `around`."""
+        centre, h = np.where(np.isnan(around), 0.5, around), self.bandwidth
+        below, above = ndtr(-centre / h), ndtr((1.0 - centre) / h)
+        gaussian = centre + h * ndtri(below + place * (above - below))
+        X = np.where(np.isnan(around), place, np.clip(gaussian, 0.0, 1.0))
+        for j in _indices(self.columns.is_categorical):
+            X[:, j] = self._place_choice(around[:, j], place[:, j], j)
+        return self.columns.snap(X)
+
+    def _place_choice(self, around: Floats, place: Floats, j: int) -> Floats:
+        """Return the own choice with probability `OWN_CHOICE`, otherwise one of the others."""
+        points, k = self.columns.points[j], int(self.columns.n_cells[j])
+        assert points is not None
+        own = self.columns.cells(around, j)
+        other = ((place - OWN_CHOICE) / (1.0 - OWN_CHOICE) * (k - 1)).astype(np.int64)
+        other = np.clip(other + (other >= own), 0, k - 1)
+        chosen = points[np.where(place < OWN_CHOICE, own, other)]
+        return np.where(own < 0, place, chosen)
+
+
+def _truncated_gaussians(x: Floats, centers: Floats, h: float) -> Floats:  # (C,), (n,) -> (C, n)
+    inside = ndtr((1.0 - centers) / h) - ndtr(-centers / h)
+    heights = 1.0 / (h * math.sqrt(2.0 * math.pi) * inside)
+    density: Floats = np.exp(-0.5 * ((x[:, None] - centers[None, :]) / h) ** 2) * heights
+    return density

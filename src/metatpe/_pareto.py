@@ -1,0 +1,113 @@
+r"""The order of observations, and the split into good and bad.
+
+    R(f) = (non-domination rank, -crowding distance, number)          several objectives
+    R(f) = (f, number)                                                one objective
+    n_good = min(n - 1, max(ceil(gamma * n), |first front|))          n observations, n >= 2
+
+The first front enters n_good for several objectives only (the authors' rule; the paper's text has
+ceil(gamma * n) alone). Feasible before pruned before infeasible: pruned ones follow their `lateness`,
+infeasible ones their total violation. -inf sorts first and +inf last; neither enters the arithmetic of
+the crowding distance, which is why equal or infinite vectors never make it NaN.
+
+Shapes: losses (n, m), always minimised; violation (n,), 0 where feasible; lateness (n, k), rows of
+zeros where an observation was completed, otherwise sorted lexicographically, smaller is better.
+"""
+
+from __future__ import annotations
+
+import math
+
+import moocore
+import numpy as np
+
+from metatpe.space import Floats, Ints, Mask
+
+
+def crowding_distance(losses: Floats) -> Floats:  # (n, m) -> (n,)
+    """Return the crowding distance of each member of one front.
+
+    A vector that occurs more than once has a neighbour at distance zero, and gets zero.
+    """
+    distance = np.zeros(len(losses))
+    for values in losses.T:
+        finite = np.flatnonzero(np.isfinite(values))
+        order = finite[np.argsort(values[finite], kind="stable")]
+        # Halved: the spread of two huge values of opposite sign must not overflow.
+        ranked = values[order] / 2
+        spread = ranked[-1] - ranked[0] if len(order) else 0.0
+        if spread == 0.0:
+            continue
+        distance[order[[0, -1]]] = np.inf
+        distance[order[1:-1]] += (ranked[2:] - ranked[:-2]) / spread
+    _, inverse, counts = np.unique(losses, axis=0, return_inverse=True, return_counts=True)
+    distance[counts[inverse.ravel()] > 1] = 0.0
+    return distance
+
+
+def ranks(losses: Floats) -> Ints:  # (n, m) -> (n,)
+    """Return the non-domination rank of each observation, 0 for the first front."""
+    if losses.shape[1] == 1:
+        return np.unique(losses[:, 0], return_inverse=True)[1].astype(np.int64)
+    # moocore takes infinities as numbers; `+ 0.0` makes -0.0 and 0.0 the same bits.
+    return moocore.pareto_rank(losses + 0.0).astype(np.int64)
+
+
+def _best_first(losses: Floats, members: Ints) -> Ints:
+    """Return the members of one front, the least crowded first, then by number."""
+    if losses.shape[1] == 1 or len(members) < 2:
+        return members
+    return members[np.argsort(-crowding_distance(losses[members]), kind="stable")]
+
+
+def _rest(violation: Floats, lateness: Floats, members: Ints) -> Ints:
+    """Return those that are not feasible and complete: pruned ones, then infeasible ones."""
+    keys = (*lateness[members].T[::-1], violation[members])
+    return members[np.lexsort(keys)]
+
+
+def order(losses: Floats, violation: Floats, lateness: Floats | None = None) -> Ints:
+    """Return the indices of all observations, the best first."""
+    late = np.zeros((len(losses), 1)) if lateness is None else lateness
+    is_ranked = (violation <= 0) & ~late.any(axis=1)
+    ranked = np.flatnonzero(is_ranked)
+    rank = ranks(losses[ranked])
+    by_rank = np.argsort(rank, kind="stable")
+    fronts = np.split(ranked[by_rank], np.cumsum(np.bincount(rank))[:-1]) if len(ranked) else []
+    best = [_best_first(losses, front) for front in fronts]
+    return np.concatenate([*best, _rest(violation, late, np.flatnonzero(~is_ranked))])
+
+
+def n_good(n: int, gamma: float, n_front: int) -> int:
+    """Return how many of n observations are good, of which `n_front` are in the first front."""
+    # 1e-9: ceil(0.1 * 30) is 3, although 0.1 * 30 is a little more than 3 in floating point.
+    wanted = max(math.ceil(gamma * n - 1e-9), n_front)
+    return min(n, wanted) if n < 2 else min(n - 1, wanted)
+
+
+def split(
+    losses: Floats, violation: Floats, gamma: float, lateness: Floats | None = None
+) -> Mask:  # (n,)
+    """Return which observations are good.
+
+    The same as the first n_good of `order`, but only the front that the border runs through is
+    sorted by crowding distance: this is called once a suggestion.
+    """
+    n, n_objectives = losses.shape
+    late = np.zeros((n, 1)) if lateness is None else lateness
+    is_ranked = (violation <= 0) & ~late.any(axis=1)
+    ranked = np.flatnonzero(is_ranked)
+    rank = ranks(losses[ranked])
+    counts = np.bincount(rank, minlength=1)
+    wanted = n_good(n, gamma, int(counts[0]) if n_objectives > 1 else 0)
+    is_good = np.zeros(n, dtype=np.bool_)
+    if wanted >= len(ranked):
+        is_good[ranked] = True
+        rest = _rest(violation, late, np.flatnonzero(~is_ranked))
+        is_good[rest[: wanted - len(ranked)]] = True
+        return is_good
+    before = np.cumsum(counts) - counts
+    border = int(np.searchsorted(before, wanted, side="right")) - 1
+    is_good[ranked[rank < border]] = True
+    front = _best_first(losses, ranked[rank == border])
+    is_good[front[: wanted - before[border]]] = True
+    return is_good

@@ -1,0 +1,138 @@
+"""What a sampler leaves behind with each trial, and how it is read again.
+
+Two things, each in attributes that stay under the 2,046 characters that every relational storage takes:
+
+    user attribute    metatpe            origin, task weights, kept parameters: for people and plots
+    system attributes metatpe:plan:0...  the configuration that was chosen: other workers read it while
+                                         the trial runs, before its parameters are stored
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from optuna.study import Study
+from optuna.trial import FrozenTrial
+
+MAX_CHARACTERS = 2000
+TARGET = "target"
+REST = "rest"
+_KEY = "metatpe"
+_PLAN = "metatpe:plan"
+
+Origin = Literal["warm_start", "random", "epsilon", "acquisition", "independent"]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A configuration that was chosen for a trial, and why."""
+
+    origin: Origin
+    params: Mapping[str, Any] = field(default_factory=dict)
+    weights: Mapping[str, float] = field(default_factory=dict)
+    kept: tuple[str, ...] = ()
+    warm_index: int | None = None
+
+
+@dataclass(frozen=True)
+class TransferRecord:
+    """Where one trial's configuration came from.
+
+    Attributes:
+        number: The trial's number.
+        origin: "warm_start" (a past task's best), "random" (start-up), "epsilon" (the random part of the
+            epsilon-greedy choice), "acquisition", or "independent" (nothing was known of the space).
+        weights: Task name -> weight, the largest first; the task of the study itself is called
+            "target", and what was too small to be listed is summed up in "rest". Empty where no weights
+            were computed.
+        kept: The parameters that the similarity was measured on; empty where there were too few
+            observations for any.
+    """
+
+    number: int
+    origin: Origin
+    weights: dict[str, float]
+    kept: tuple[str, ...]
+
+
+def transfer_history(study: Study) -> list[TransferRecord]:
+    """Return where each trial of a study came from, as its sampler recorded it.
+
+    Trials without a record (made by another sampler, added or entirely enqueued by hand) are left out.
+
+    Example:
+        >>> for record in transfer_history(study):  # doctest: +SKIP
+        ...     print(record.number, record.origin, record.weights)
+    """
+    return [
+        TransferRecord(
+            number=trial.number,
+            origin=trial.user_attrs[_KEY]["origin"],
+            weights=dict(trial.user_attrs[_KEY]["weights"]),
+            kept=tuple(trial.user_attrs[_KEY]["kept"]),
+        )
+        for trial in study.get_trials(deepcopy=False)
+        if _KEY in trial.user_attrs
+    ]
+
+
+def user_attributes(plan: Plan) -> dict[str, Any]:
+    """Return the attributes for people: the largest weights that fit, the target's always."""
+    record: dict[str, Any] = {"origin": plan.origin, "weights": {}, "kept": []}
+    room = MAX_CHARACTERS // 2
+    for name in plan.kept:
+        room -= _length(name) + 2
+        if room > 0:
+            record["kept"].append(name)
+    room = MAX_CHARACTERS // 2 + room - 100
+    rest = 0.0
+    for name, weight in sorted(plan.weights.items(), key=lambda item: -item[1]):
+        rounded = float(f"{weight:.6g}")
+        room -= _length(name) + _length(rounded) + 4
+        if name == TARGET or room > 0:
+            record["weights"][name] = rounded
+        else:
+            rest += weight
+    if rest:
+        record["weights"][REST] = float(f"{rest:.6g}")
+    return {_KEY: record}
+
+
+def system_attributes(plan: Plan) -> dict[str, Any]:
+    """Return the attributes for other workers; a value that JSON does not have is left out."""
+    first: dict[str, Any] = {"origin": plan.origin, "warm": plan.warm_index, "params": {}}
+    chunks, room = [first], MAX_CHARACTERS - 100
+    for name, value in plan.params.items():
+        length = _length(name) + _length(value) + 4 if _is_plain(value) else MAX_CHARACTERS
+        if length >= MAX_CHARACTERS - 100:
+            continue
+        if length > room:
+            chunks.append({"params": {}})
+            room = MAX_CHARACTERS - 100
+        room -= length
+        chunks[-1]["params"][name] = value
+    return {f"{_PLAN}:{i}": chunk for i, chunk in enumerate(chunks)}
+
+
+def read_plan(trial: FrozenTrial) -> Plan | None:
+    """Return what was chosen for a trial, None where nothing was chosen yet."""
+    attributes = trial.system_attrs
+    first = attributes.get(f"{_PLAN}:0")
+    if first is None:
+        return None
+    params, i = dict(first["params"]), 1
+    while (chunk := attributes.get(f"{_PLAN}:{i}")) is not None:
+        params.update(chunk["params"])
+        i += 1
+    return Plan(origin=first["origin"], params=params, warm_index=first["warm"])
+
+
+def _is_plain(value: Any) -> bool:
+    return value is None or isinstance(value, bool | int | float | str)
+
+
+def _length(value: Any) -> int:
+    return len(json.dumps(value))

@@ -1,0 +1,97 @@
+"""The whole method on arrays: from the current task's observations and the past tasks to a pick.
+
+Ties the modules of the method together; knows neither trials nor studies. See `_pareto` for the split, `_kde`
+for the densities, `_importance` and `_kernel` for the task weights, `_acquisition` for the score.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from metatpe._acquisition import Densities
+from metatpe._importance import importances, kept_columns, mean_importances
+from metatpe._kde import Parzen
+from metatpe._kernel import Nodes, make_nodes, similarities, task_weights
+from metatpe._pareto import split
+from metatpe.space import Columns, Floats, Mask, Space
+from metatpe.tasks import Task
+
+_MAX_NODES = 8  # sets of kept columns whose nodes are remembered
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The control parameters of the paper (see `MetaTPESampler`)."""
+
+    gamma: float
+    eta: float
+    n_mc_samples: int
+    is_naive: bool
+
+
+class Past:
+    """The past tasks in one space: densities, importances, and where to compare them.
+
+    Everything here depends on the past tasks and the space alone, and is computed once.
+    """
+
+    def __init__(self, tasks: Sequence[Task], space: Space, settings: Settings) -> None:
+        self._settings = settings
+        encoded = [(task, *task.encode_in(space)) for task in tasks]
+        usable = [(task, X, says) for task, X, says in encoded if says.any()]
+        self.names = tuple(task.name for task, _, _ in usable)
+        self.densities = [
+            _past_densities(space.columns, task, X, says, settings.gamma)
+            for task, X, says in usable
+        ]
+        self.n_lost = {task.name: int((~says).sum()) for task, _, says in encoded if not says.all()}
+        self.n_observations = {task.name: len(task) for task in tasks}
+        self._V: Floats | None = None
+        self._nodes: dict[tuple[int, ...], list[Nodes]] = {}
+
+    @property
+    def V(self) -> Floats:  # (M, d)
+        """The importance of each column in each past task."""
+        if self._V is None:
+            self._V = np.stack([
+                importances(task.good, self._settings.gamma) for task in self.densities
+            ])
+        return self._V
+
+    def nodes(self, kept: tuple[int, ...]) -> list[Nodes]:
+        """Return where to compare densities on the kept columns."""
+        if kept not in self._nodes:
+            if len(self._nodes) >= _MAX_NODES:
+                del self._nodes[next(iter(self._nodes))]
+            good = [task.good for task in self.densities]
+            self._nodes[kept] = make_nodes(good, kept, self._settings.n_mc_samples)
+        return self._nodes[kept]
+
+
+def _past_densities(
+    columns: Columns, task: Task, X: Floats, says: Mask, gamma: float
+) -> Densities:
+    """Return the densities of a past task; the split is that of all of its observations."""
+    assert task.violation is not None
+    is_good = split(task.losses, task.violation, gamma)
+    return Densities.of(columns, X[says], is_good[says])
+
+
+def weigh(target: Parzen, past: Past, settings: Settings) -> tuple[Floats, tuple[int, ...]]:
+    """Return the task weights (T,), the target's first, and the kept columns.
+
+    Args:
+        target: The good density of the current task.
+        past: The past tasks.
+        settings: eta and whether the weights are the naive ones.
+    """
+    n_past = len(past.densities)
+    if settings.is_naive or n_past == 0:
+        return np.full(n_past + 1, 1.0 / (n_past + 1)), ()
+    V = np.vstack([importances(target, settings.gamma)[None], past.V])
+    kept = kept_columns(mean_importances(V), len(target), settings.eta)
+    s = similarities(target, past.nodes(kept), n_past) if kept else np.ones(n_past)
+    return task_weights(s), kept

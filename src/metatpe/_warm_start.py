@@ -1,0 +1,49 @@
+r"""First configurations out of the past: the best of each past task.
+
+    pool = the top ceil(N_init / (T - 1)) of each of the T - 1 past tasks
+    the first N_init trials = N_init of the pool at random, without replacement
+
+Where equal configurations leave too few, the next best of each past task follow in turn, and go on as a
+reserve for a configuration that the study has already evaluated. The order depends on the past tasks
+alone: workers that have the same sources agree on it without talking to each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+Configuration = Mapping[str, Any]
+
+
+def warm_starts(
+    best: Sequence[Sequence[Configuration]],  # best[m]: configurations of past task m, best first
+    n_init: int,
+    *,
+    rng: np.random.Generator,
+) -> list[Configuration]:
+    """Return the warm starts in the order they are given out, and the reserve behind them."""
+    per_task = -(-n_init // max(len(best), 1))
+    seen: set[str] = set()
+    top = _distinct(_in_turn([ranked[:per_task] for ranked in best]), seen)
+    pool = [top[i] for i in rng.permutation(len(top))]
+    return pool + _distinct(_in_turn([ranked[per_task:] for ranked in best]), seen)
+
+
+def _in_turn(best: Sequence[Sequence[Configuration]]) -> Iterator[Configuration]:
+    """Yield the best of each task, then the second best of each, and so on."""
+    for i in range(max((len(ranked) for ranked in best), default=0)):
+        yield from (ranked[i] for ranked in best if i < len(ranked))
+
+
+def _distinct(picks: Iterable[Configuration], seen: set[str]) -> list[Configuration]:
+    """Return the picks that were not seen before, and remember them."""
+    fresh = []
+    for configuration in picks:
+        key = repr(sorted(configuration.items()))
+        if key not in seen:
+            seen.add(key)
+            fresh.append(configuration)
+    return fresh

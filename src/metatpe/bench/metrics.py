@@ -1,0 +1,165 @@
+r"""How good a run is after each evaluation.
+
+With losses f_i (minimised), t_i the identity or the logarithm, HV the volume that points dominate
+within a reference point, f^worst and f^best the extremes over all configurations and repeats:
+
+    hypervolume_n = HV({t(f(x_1)), ..., t(f(x_n))}; t(f^worst)) / HV(t(true front); t(f^worst))
+
+so that 1 is the true front (the authors' code). The paper's text divides by the box between the
+extremes instead, prod_i (t_i(f_i^worst) - t_i(f_i^best)); that is `raw`, the true front below 1.
+
+    scale "paper"    t_i = log for the problem's `log_objectives`: HPOlib's loss
+    scale "log"      t_i = log for every objective that is positive everywhere; not BLEU, which
+                     may be 0
+
+Shapes: values (n, m), one row an evaluation, in the problem's own units and directions;
+curves (n,); several runs of one method are curves (s, n), one row a seed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Literal, get_args
+
+import moocore
+import numpy as np
+from numpy.typing import NDArray
+
+from metatpe.bench.problems import Floats, Problem
+
+Scale = Literal["paper", "log"]
+
+
+def hypervolume_curve(
+    problem: Problem,
+    values: Floats,  # (n, m)
+    *,
+    scale: Scale = "paper",
+    raw: bool = False,
+) -> Floats:  # (n,)
+    """Return the normalised hypervolume of a run after each of its evaluations.
+
+    Values worse than the worst that the problem knows, infinite ones too, add nothing.
+
+    Args:
+        problem: The problem that was run; two objectives or more.
+        values: The objectives of each evaluation, in the order of the run.
+        scale: Which objectives are taken in log scale.
+        raw: Divide by the box between best and worst values instead of by the true front.
+    """
+    _check_values(problem, values)
+    if problem.n_objectives < 2:
+        raise ValueError(
+            f"problem {problem.name!r} has one objective and no hypervolume; use best_curve."
+        )
+    is_log = _is_log(problem, scale)
+    reference = _scaled(problem, problem.worst, is_log)
+    volume = moocore.Hypervolume(ref=reference)
+    if raw:
+        whole = float(np.prod(reference - _scaled(problem, problem.best, is_log)))
+    else:
+        whole = float(volume(_scaled(problem, _true_front(problem), is_log)))
+    losses = np.minimum(_scaled(problem, values, is_log), reference)
+    return _running_volume(losses, volume) / whole
+
+
+def _running_volume(losses: Floats, volume: moocore.Hypervolume) -> Floats:  # (n, m) -> (n,)
+    is_improving = _is_improving(losses)
+    volumes = np.zeros(len(losses))
+    for i in np.flatnonzero(is_improving):
+        volumes[i] = volume(losses[: i + 1][is_improving[: i + 1]])
+    return np.maximum.accumulate(volumes)
+
+
+def _is_improving(losses: Floats) -> NDArray[np.bool_]:  # (n, m) -> (n,)
+    """Return which points are not weakly dominated by an earlier one."""
+    is_as_good = np.logical_and.reduce([f[:, None] <= f[None, :] for f in losses.T])  # (n, n)
+    improving: NDArray[np.bool_] = ~np.triu(is_as_good, k=1).any(axis=0)
+    return improving
+
+
+def _is_log(problem: Problem, scale: Scale) -> NDArray[np.bool_]:  # (m,)
+    if scale not in get_args(Scale):
+        raise ValueError(f"scale must be one of {get_args(Scale)}, but got {scale!r}.")
+    if scale == "paper":
+        return np.array(problem.log_objectives)
+    return np.minimum(problem.best, problem.worst) > 0.0
+
+
+def _scaled(problem: Problem, values: Floats, is_log: NDArray[np.bool_]) -> Floats:
+    scaled = np.array(values, dtype=np.float64)
+    scaled[..., is_log] = np.log(scaled[..., is_log])
+    return problem.losses(scaled)
+
+
+def _true_front(problem: Problem) -> Floats:
+    if problem.front is None:
+        raise ValueError(f"the true front of problem {problem.name!r} is not known; use raw=True.")
+    return problem.front
+
+
+def best_curve(problem: Problem, values: Floats) -> Floats:  # (n, 1) -> (n,)
+    """Return the best value of a run with one objective after each of its evaluations.
+
+    The curve is in the problem's own units and direction.
+    """
+    _check_values(problem, values)
+    if problem.n_objectives != 1:
+        raise ValueError(
+            f"problem {problem.name!r} has {problem.n_objectives} objectives and no single best "
+            "value; use hypervolume_curve."
+        )
+    best: Floats = problem.losses(np.minimum.accumulate(problem.losses(values)))[:, 0]
+    return best
+
+
+def attainment_surfaces(
+    problem: Problem, runs: Sequence[Floats], percentiles: Sequence[float] = (25, 50, 75)
+) -> dict[float, Floats]:
+    """Return the points that given percentages of the runs have reached, by percentage.
+
+    Args:
+        problem: The problem that was run; two or three objectives.
+        runs: The values (n, m) of each run.
+        percentiles: The percentages, above 0 and at most 100.
+
+    Returns:
+        For each percentage the corners (k, m) of its surface, in the problem's own units and
+        directions, sorted by the first objective.
+    """
+    for values in runs:
+        _check_values(problem, values)
+    points = problem.losses(np.concatenate(runs))
+    sets = np.repeat(np.arange(len(runs)), [len(values) for values in runs])
+    surfaces = {}
+    for percentile in percentiles:
+        corners = problem.losses(moocore.eaf(points, sets, percentiles=[percentile])[:, :-1])
+        surfaces[percentile] = corners[np.lexsort(corners.T[::-1])]
+    return surfaces
+
+
+def standard_error(curves: Floats) -> Floats:  # (s, n) -> (n,)
+    """Return the standard error over the runs; NaN for a single one, which has no spread."""
+    n_runs = len(curves)
+    if n_runs < 2:
+        return np.full(curves.shape[1:], np.nan)
+    deviation: Floats = curves.std(axis=0, ddof=1)
+    return deviation / math.sqrt(n_runs)
+
+
+def _check_values(problem: Problem, values: Floats) -> None:
+    if values.ndim != 2 or values.shape[1] != problem.n_objectives:
+        raise ValueError(
+            f"problem {problem.name!r}: values must have the shape (n, {problem.n_objectives}), "
+            f"but got {values.shape}."
+        )
+    # Written so that NaN fails too.
+    is_possible = (problem.losses(values) >= problem.losses(problem.best)).all(axis=1)
+    if not is_possible.all():
+        rows = np.flatnonzero(~is_possible)
+        raise ValueError(
+            f"problem {problem.name!r}: values must be numbers no better than "
+            f"{problem.best.tolist()}, but evaluation {rows[0]} has {values[rows[0]].tolist()}; "
+            "check the problem and the order of the objectives."
+        )

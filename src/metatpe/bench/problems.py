@@ -1,0 +1,239 @@
+r"""Problems to measure a sampler on, as values, and the names that they go by.
+
+A problem maps a configuration x and a seed to m objectives, in their own units and directions:
+
+    (y_1, ..., y_m) = evaluate(x, seed)      y_i is minimised or maximised, as `directions` says
+    loss_i = s_i * y_i                       s_i = -1 where y_i is maximised, otherwise 1
+
+The signs s are settled here, in `signs`, and nowhere else in the benchmarks.
+
+Shapes: best and worst are (m,), the extremes over all configurations and repeats; front is (k, m),
+the non-dominated values among them; table, where the problem is one, is (n, r, m) for n
+configurations with r repeats each.
+
+`hpolib` names a suite and `hpolib/slice_localization` one problem of it. A suite is a module of
+`metatpe.bench.families`; a new module there is a new suite, and nothing else has to change.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import numbers
+import pkgutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from types import ModuleType
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+from optuna.distributions import BaseDistribution, CategoricalDistribution, IntDistribution
+
+Floats = NDArray[np.float64]
+Params = Mapping[str, Any]
+Direction = Literal["minimize", "maximize"]
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """One task to optimise.
+
+    Attributes:
+        name: As the registry knows it, `suite/dataset` or a single word.
+        space: The search space. A parameter with ordered values is the index of its value.
+        directions: Which way is better, for each objective.
+        objective_names: What the objectives are called in tables and plots.
+        function: What `evaluate` calls once the parameters have been checked.
+        best: The best value of each objective over all configurations and repeats.
+        worst: The worst one.
+        log_objectives: Which objectives the authors' hypervolume takes in log scale.
+        front: The true Pareto front, sorted by its first column; None where it is not known.
+        levels: The values behind the indices of each ordered parameter.
+        table: Every value that the problem can take; None where there are infinitely many.
+    """
+
+    name: str
+    space: dict[str, BaseDistribution]
+    directions: tuple[Direction, ...]
+    objective_names: tuple[str, ...]
+    function: Callable[[Params, int], tuple[float, ...]]
+    best: Floats  # (m,)
+    worst: Floats  # (m,)
+    log_objectives: tuple[bool, ...]
+    front: Floats | None = None  # (k, m)
+    levels: dict[str, tuple[Any, ...]] = field(default_factory=dict)
+    table: Floats | None = None  # (n, r, m)
+
+    def __post_init__(self) -> None:
+        for name in ("best", "worst", "front", "table"):
+            if (values := getattr(self, name)) is not None:
+                object.__setattr__(self, name, read_only(values))
+        self._check_directions()
+        self._check_objectives()
+        self._check_levels()
+
+    def _check_directions(self) -> None:
+        unknown = [d for d in self.directions if d not in get_args(Direction)]
+        if unknown or not self.directions:
+            raise ValueError(
+                f"problem {self.name!r}: directions must be one or more of {get_args(Direction)}, "
+                f"but got {self.directions}."
+            )
+
+    def _check_objectives(self) -> None:
+        m = self.n_objectives
+        lengths = {
+            "objective_names": len(self.objective_names),
+            "log_objectives": len(self.log_objectives),
+            "best": self.best.size,
+            "worst": self.worst.size,
+            "front": m if self.front is None else self.front.shape[-1],
+            "table": m if self.table is None else self.table.shape[-1],
+        }
+        wrong = {name: length for name, length in lengths.items() if length != m}
+        if wrong:
+            raise ValueError(f"problem {self.name!r} has {m} directions, but {wrong} objectives.")
+        if not (self.losses(self.best) < self.losses(self.worst)).all():
+            raise ValueError(
+                f"problem {self.name!r}: best must be better than worst in every objective, but "
+                f"got best {self.best.tolist()} and worst {self.worst.tolist()}."
+            )
+
+    def _check_levels(self) -> None:
+        for name, values in self.levels.items():
+            if self.space.get(name) != IntDistribution(0, len(values) - 1):
+                raise ValueError(
+                    f"problem {self.name!r}: parameter {name!r} has {len(values)} levels, so it "
+                    f"must be IntDistribution(0, {len(values) - 1}), but is "
+                    f"{self.space.get(name)}."
+                )
+
+    @property
+    def n_objectives(self) -> int:
+        """The number of objectives, m."""
+        return len(self.directions)
+
+    def losses(self, values: Floats) -> Floats:  # (..., m) -> (..., m)
+        """Return objective values as losses to minimise, or such losses as values."""
+        return values * signs(self.directions)
+
+    def evaluate(self, params: Params, seed: int) -> tuple[float, ...]:
+        """Return the objectives of one configuration.
+
+        Args:
+            params: A value of `space` for each of its parameters.
+            seed: The seed of the run. The result depends on `params` and `seed` alone.
+        """
+        self._check_params(params)
+        return self.function(params, seed)
+
+    def show(self, params: Params) -> dict[str, Any]:
+        """Return parameters with real values in place of indices, for tables and plots.
+
+        Args:
+            params: Some or all parameters of a configuration.
+        """
+        return {
+            name: self.levels[name][value] if name in self.levels else value
+            for name, value in params.items()
+        }
+
+    def _check_params(self, params: Params) -> None:
+        if params.keys() != self.space.keys():
+            raise ValueError(
+                f"problem {self.name!r} needs the parameters {sorted(self.space)}, "
+                f"but got {sorted(params)}."
+            )
+        for name, distribution in self.space.items():
+            if not _is_in(distribution, params[name]):
+                raise ValueError(
+                    f"problem {self.name!r}: parameter {name!r} must be in {distribution}, "
+                    f"but is {params[name]!r}."
+                )
+
+
+def signs(directions: Sequence[Direction]) -> Floats:  # (m,)
+    """Return the factors that turn objective values into losses."""
+    return np.where([d == "maximize" for d in directions], -1.0, 1.0)
+
+
+def read_only(values: Floats) -> Floats:
+    """Return `values`, or a view of them that cannot be written to."""
+    if not values.flags.writeable:
+        return values
+    view = values.view()
+    view.flags.writeable = False
+    return view
+
+
+def _is_in(distribution: Any, value: Any) -> bool:
+    if isinstance(distribution, CategoricalDistribution):
+        return value in distribution.choices
+    kind = numbers.Integral if isinstance(distribution, IntDistribution) else numbers.Real
+    if not isinstance(value, kind) or isinstance(value, bool):
+        return False
+    return bool(distribution.low <= value <= distribution.high)
+
+
+@cache
+def _families() -> dict[str, ModuleType]:
+    from metatpe.bench import families
+
+    names = (module.name for module in pkgutil.iter_modules(families.__path__))
+    return {
+        name: importlib.import_module(f"{families.__name__}.{name}")
+        for name in sorted(names)
+        if not name.startswith("_")
+    }
+
+
+def suite_names() -> tuple[str, ...]:
+    """Return the names of all suites. Nothing is loaded."""
+    return tuple(_families())
+
+
+def problem_names(suite: str | None = None) -> tuple[str, ...]:
+    """Return the names of all problems, or of those of one suite. No table is loaded."""
+    if suite is None:
+        return tuple(name for family in _families().values() for name in family.NAMES)
+    if suite not in _families():
+        raise ValueError(_unknown("suite", suite, suite_names()))
+    return tuple(_families()[suite].NAMES)
+
+
+@cache
+def get_problem(name: str) -> Problem:
+    """Return the problem called `name`. A table is read once a process.
+
+    Raises:
+        ValueError: If there is none of that name; close ones are listed.
+        ImportError: If the package that carries its table is not installed.
+        FileNotFoundError: If its table has to be fetched by hand and is not there.
+    """
+    for family in _families().values():
+        if name in family.NAMES:
+            problem: Problem = family.load(name)
+            return problem
+    raise ValueError(_unknown("problem", name, problem_names()))
+
+
+def get_suite(name: str) -> tuple[Problem, ...]:
+    """Return the problems of a suite, or the one problem of that name.
+
+    Raises:
+        ValueError: If there is neither; close names are listed.
+    """
+    if name in suite_names():
+        return tuple(get_problem(member) for member in problem_names(name))
+    if name in problem_names():
+        return (get_problem(name),)
+    raise ValueError(_unknown("problem or suite", name, suite_names() + problem_names()))
+
+
+def _unknown(kind: str, name: str, known: Sequence[str]) -> str:
+    close = [k for k in known if name in k] or difflib.get_close_matches(name, known, cutoff=0.5)
+    if close:
+        return f"unknown {kind} {name!r}; did you mean {' or '.join(map(repr, close))}?"
+    return f"unknown {kind} {name!r}; there are {', '.join(known)}."

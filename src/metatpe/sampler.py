@@ -1,0 +1,383 @@
+"""MetaTPESampler: the method as an Optuna sampler.
+
+This module is the adaptor: trials and studies on one side, arrays on the other. It settles random
+numbers, trial attributes and what is remembered, and has no mathematics of its own.
+
+A trial's configuration is chosen once, as a whole, and written to the trial before its first value is handed out
+(`_record`). Random numbers come from (seed, trial number, purpose), so that the same seed gives the same
+suggestions whatever process, pickle or copy makes them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import math
+import os
+import threading
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import count
+from typing import Any, Literal
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from optuna.distributions import BaseDistribution
+from optuna.samplers import BaseSampler
+from optuna.storages import BaseStorage
+from optuna.study import Study
+from optuna.trial import FrozenTrial
+
+from metatpe._acquisition import Densities, draw_candidates, score
+from metatpe._history import History, Moment
+from metatpe._kde import Parzen
+from metatpe._kernel import MAX_EXACT, all_cells
+from metatpe._pareto import order, split
+from metatpe._record import REST, TARGET, Plan, read_plan, system_attributes, user_attributes
+from metatpe._transfer import Past, Settings, weigh
+from metatpe._warm_start import Configuration, warm_starts
+from metatpe.space import Floats, Space
+from metatpe.tasks import Task, is_counted, joined
+
+_logger = logging.getLogger(__name__)
+_MAX_CACHED = 4  # spaces (and studies of one storage) whose models are kept
+_N_RANDOM = 64  # random configurations among which an unseen one is looked for
+
+
+class MetaTPESampler(BaseSampler):
+    """Tree-structured Parzen estimator that learns from past studies.
+
+    Implements the meta-learning TPE of Watanabe, Awad, Onishi and Hutter (IJCAI-23) for one and for
+    several objectives. While the study runs, it measures how much the best region of each past task overlaps with
+    that of this study, and borrows from those that do. Without sources it is plain (multi-objective) TPE.
+
+    Args:
+        sources: Past studies or tasks (`load_tasks` reads them out of a storage). Their spaces may
+            differ from the one of the new study; they need the same number of objectives.
+        n_startup_trials: The first trials: warm starts out of the past, random without one.
+        n_ei_candidates: Candidates drawn from the good density of each task.
+        gamma: The fraction of observations that count as good.
+        eta: The larger, the fewer parameters the similarity is measured on: log_eta of the good ones.
+        epsilon: The probability of a random configuration after the start.
+        n_mc_samples: Points at which two densities are compared (where that is not exact anyway).
+        weights: "similarity", or "uniform" for the same weight on every task, whatever it is like.
+        warm_start: Whether the first trials are the past's best configurations.
+        search_space: The parameters that the objective will ask for, if you want the first trials to
+            know them; otherwise they are learned from the trials.
+        seed: Makes the suggestions reproducible (not with ``n_jobs > 1``, as elsewhere in Optuna).
+
+    Raises:
+        ValueError: A setting is out of its range, or a source has only one observation.
+
+    Example:
+        >>> import optuna
+        >>> from metatpe import MetaTPESampler, load_tasks
+        >>> sources = load_tasks("sqlite:///studies.db", "resnet-*")  # doctest: +SKIP
+        >>> study = optuna.create_study(
+        ...     directions=["minimize", "minimize"], sampler=MetaTPESampler(sources, seed=0)
+        ... )  # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        sources: Sequence[Study | Task] = (),
+        *,
+        n_startup_trials: int = 5,
+        n_ei_candidates: int = 100,
+        gamma: float = 0.1,
+        eta: float = 2.5,
+        epsilon: float = 0.05,
+        n_mc_samples: int = 1000,
+        weights: Literal["similarity", "uniform"] = "similarity",
+        warm_start: bool = True,
+        search_space: Mapping[str, BaseDistribution] | None = None,
+        seed: int | None = None,
+    ) -> None:
+        _require("n_startup_trials", n_startup_trials, n_startup_trials >= 0, "0 or more")
+        _require("n_ei_candidates", n_ei_candidates, n_ei_candidates >= 1, "1 or more")
+        _require("n_mc_samples", n_mc_samples, n_mc_samples >= 1, "1 or more")
+        _require("gamma", gamma, 0.0 < gamma < 1.0, "between 0 and 1")
+        _require("eta", eta, eta > 1.0 and math.isfinite(eta), "more than 1")
+        _require("epsilon", epsilon, 0.0 <= epsilon <= 1.0, "from 0 to 1")
+        _require("weights", weights, weights in ("similarity", "uniform"), '"similarity" or "uniform"')
+        self._settings = Settings(gamma, eta, n_mc_samples, weights == "uniform")
+        self._n_startup_trials = n_startup_trials
+        self._n_ei_candidates = n_ei_candidates
+        self._epsilon = epsilon
+        self._search_space = dict(search_space or {})
+        self._sources = _as_tasks(sources)
+        self._warm_starts = self._rank_warm_starts() if warm_start else []
+        self._seed = seed
+        self._forget()
+
+    def _forget(self) -> None:
+        """Start with empty caches, and without random numbers of this process."""
+        self._lock = threading.RLock()
+        self._entropy: tuple[int, int] | None = None  # (process, entropy)
+        self._histories: WeakKeyDictionary[BaseStorage, dict[int, History]] = WeakKeyDictionary()
+        self._pasts: dict[Space, Past] = {}
+        self._said: set[str] = set()
+
+    def __getstate__(self) -> dict[str, Any]:
+        caches = ("_lock", "_entropy", "_histories", "_pasts", "_said")
+        return {key: value for key, value in self.__dict__.items() if key not in caches}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._forget()
+
+    def __str__(self) -> str:
+        return f"MetaTPESampler({len(self._sources)} sources, seed={self._seed})"
+
+    def _rank_warm_starts(self) -> list[Configuration]:
+        """Return the configurations of the first trials, and a reserve."""
+        best = []
+        for task in self._sources:
+            assert task.violation is not None
+            ranked = order(task.losses, task.violation)[: self._n_startup_trials + _N_RANDOM]
+            best.append(task.configurations([int(row) for row in ranked]))
+        # From the past tasks alone: every worker that has them shuffles alike.
+        digest = hashlib.sha256(b"".join(t.X.tobytes() + t.losses.tobytes() for t in self._sources))
+        rng = np.random.default_rng(int.from_bytes(digest.digest()[:8], "big"))
+        return warm_starts(best, self._n_startup_trials, rng=rng)
+
+    # Random numbers ------------------------------------------------------------------------------
+
+    def reseed_rng(self) -> None:
+        """Take new entropy: from here on, the suggestions no longer follow from the seed."""
+        self._seed = None
+        self._entropy = None
+
+    def _rng(self, trial: FrozenTrial, purpose: str) -> np.random.Generator:
+        """Return the random numbers of a trial for one purpose."""
+        if self._seed is not None:
+            entropy = self._seed
+        else:
+            if self._entropy is None or self._entropy[0] != os.getpid():
+                self._entropy = (os.getpid(), int.from_bytes(os.urandom(16), "big"))
+            entropy = self._entropy[1]
+        key = (trial.number, zlib.crc32(purpose.encode()))
+        return np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=key))
+
+    # Optuna's side -------------------------------------------------------------------------------
+
+    def infer_relative_search_space(
+        self, study: Study, trial: FrozenTrial
+    ) -> dict[str, BaseDistribution]:
+        """Return the parameters that this study's trials have used, and those given by hand."""
+        with self._lock:
+            history, _ = self._read(study)
+            known = {**self._search_space, **history.distributions()}
+        return {name: known[name] for name in sorted(known) if not known[name].single()}
+
+    def sample_relative(
+        self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
+    ) -> dict[str, Any]:
+        """Choose the trial's configuration; return the part that was asked for."""
+        params = self._choose(study, trial, search_space).params
+        return {name: params[name] for name in search_space}
+
+    def sample_independent(
+        self,
+        study: Study,
+        trial: FrozenTrial,
+        param_name: str,
+        param_distribution: BaseDistribution,
+    ) -> Any:
+        """Return the planned value of a parameter if it fits what is asked for, or a new one."""
+        plan = read_plan(trial) or self._choose(study, trial, {})
+        space = Space({param_name: param_distribution})
+        fitted = space.fit(plan.params)
+        if param_name in fitted:
+            return fitted[param_name]
+        rng = self._rng(trial, f"alone:{param_name}")
+        with self._lock:
+            moment = self._moment(study, trial, space)
+            if plan.origin in ("acquisition", "independent"):
+                return self._acquired(moment, rng=rng).params[param_name]
+            return moment.values(rng.random(1))[param_name]
+
+    def _choose(
+        self, study: Study, trial: FrozenTrial, search_space: Mapping[str, BaseDistribution]
+    ) -> Plan:
+        """Choose a configuration for the trial and write it down."""
+        self._check_objectives(study)
+        space = Space({name: search_space[name] for name in sorted(search_space)})
+        with self._lock:
+            plan = self._plan(self._moment(study, trial, space))
+        for key, value in system_attributes(plan).items():
+            study._storage.set_trial_system_attr(trial._trial_id, key, value)
+        for key, value in user_attributes(plan).items():
+            study._storage.set_trial_user_attr(trial._trial_id, key, value)
+        return plan
+
+    def _check_objectives(self, study: Study) -> None:
+        for task in self._sources:
+            if task.n_objectives != len(study.directions):
+                raise ValueError(
+                    f"source {task.name!r} has {task.n_objectives} objectives, but this study has "
+                    f"{len(study.directions)}; leave it out, or choose the objectives to compare."
+                )
+
+    # What is remembered --------------------------------------------------------------------------
+
+    def _read(self, study: Study) -> tuple[History, list[FrozenTrial]]:
+        """Return the study's history, brought up to date, and its trials."""
+        trials = study.get_trials(deepcopy=False)
+        of_storage = self._histories.setdefault(study._storage, {})
+        history = of_storage.pop(study._study_id, None)
+        if history is None or not history.belongs_to(trials):
+            history = History(study.directions)
+        of_storage[study._study_id] = history
+        if len(of_storage) > _MAX_CACHED:
+            del of_storage[next(iter(of_storage))]
+        history.update(trials)
+        return history, trials
+
+    def _moment(self, study: Study, trial: FrozenTrial, space: Space) -> Moment:
+        return Moment(*self._read(study), trial, space)
+
+    def _past(self, space: Space) -> Past:
+        """Return the models of the sources in a space."""
+        past = self._pasts.pop(space, None)
+        if past is None:
+            past = Past(self._sources, space, self._settings)
+            self._say_losses(past)
+        self._pasts[space] = past
+        if len(self._pasts) > _MAX_CACHED:
+            del self._pasts[next(iter(self._pasts))]
+        return past
+
+    def _say_losses(self, past: Past) -> None:
+        for name, n_lost in past.n_lost.items():
+            n = past.n_observations[name]
+            if n_lost == n:
+                self._say(f"source {name!r} is skipped: it has no parameter in common with the study.")
+            else:
+                self._say(f"source {name!r}: {n_lost} of {n} observations lie outside of the space.")
+
+    def _say(self, message: str) -> None:
+        if message not in self._said:
+            self._said.add(message)
+            _logger.warning(message)
+
+    # The choice ----------------------------------------------------------------------------------
+
+    def _plan(self, moment: Moment) -> Plan:
+        """Return the trial's configuration: a warm start, random, or by the acquisition."""
+        space = moment.space
+        has_past = bool(self._past(space).names if len(space) else self._sources)
+        if has_past and self._warm_starts:
+            index = moment.warm_index(self._n_startup_trials)
+            if index is not None:
+                return self._warm(moment, index)
+        elif moment.history.n_counted < self._n_startup_trials:
+            return self._random(moment, "random")
+        if not len(space):
+            return self._first(moment)
+        rng = self._rng(moment.trial, "acquisition")
+        if rng.random() < self._epsilon:
+            return self._random(moment, "epsilon")
+        return self._acquired(moment, rng=rng)
+
+    def _warm(self, moment: Moment, index: int) -> Plan:
+        """Return the warm start with this index, or the next of the reserve that is new."""
+        space, rng = moment.space, self._rng(moment.trial, "warm_start")
+        filling = moment.values(rng.random(len(space)))
+        reserve = self._warm_starts[self._n_startup_trials :]
+        for configuration in [*self._warm_starts[index : index + 1], *reserve]:
+            params = {**configuration, **filling, **space.fit(configuration)}
+            if not len(space) or moment.is_new(space.encode([params]))[0]:
+                return Plan("warm_start", params, warm_index=index)
+        return self._random(moment, "random")
+
+    def _random(self, moment: Moment, origin: Literal["random", "epsilon"]) -> Plan:
+        """Return a configuration from the whole space, a new one where there is one."""
+        if not len(moment.space):
+            return Plan(origin)
+        return Plan(origin, moment.values(self._new_at_random(moment, origin)[0]))
+
+    def _first(self, moment: Moment) -> Plan:
+        """Return what the past alone suggests where nothing is known of the study's space yet."""
+        if not self._sources:
+            return Plan("independent")
+        found: dict[str, list[BaseDistribution]] = {}
+        for task in self._sources:
+            for name, distribution in task.space.distributions.items():
+                found.setdefault(name, []).append(distribution)
+        space = Space({name: joined(found[name]) for name in sorted(found)})
+        in_past = Moment(moment.history, moment.trials, moment.trial, space)
+        plan = self._acquired(in_past, rng=self._rng(moment.trial, "acquisition"))
+        return Plan("independent", plan.params, plan.weights)
+
+    def _acquired(self, moment: Moment, *, rng: np.random.Generator) -> Plan:
+        """Return the new candidate with the best acquisition."""
+        past, target = self._past(moment.space), self._target(moment)
+        weights, kept = weigh(target.good, past, self._settings)
+        tasks = [target, *past.densities]
+        X = moment.with_fixed(draw_candidates(tasks, weights, self._n_ei_candidates, rng=rng))
+        X = X[moment.is_new(X)]
+        if not len(X):
+            X = self._new_at_random(moment, "acquisition")
+        best = X[np.argmax(score(tasks, weights, X))]
+        named = dict(zip((TARGET, *past.names), weights.tolist(), strict=True))
+        names = tuple(moment.space.names[j] for j in kept)
+        return Plan("acquisition", moment.values(best), named, names)
+
+    def _target(self, moment: Moment) -> Densities:
+        """Return the densities of the study; what is being evaluated stands on the bad side."""
+        done, columns = moment.observations, moment.space.columns
+        is_good = split(done.losses, done.violation, self._settings.gamma, done.lateness)
+        bad = np.vstack([done.X[~is_good], moment.running])
+        return Densities(Parzen(columns, done.X[is_good]), Parzen(columns, bad))
+
+    def _new_at_random(self, moment: Moment, purpose: str) -> Floats:  # (k, d), k >= 1
+        """Return random configurations that nobody has evaluated, as long as there are any."""
+        columns, rng = moment.space.columns, self._rng(moment.trial, f"random:{purpose}")
+        X = moment.with_fixed(columns.snap(rng.random((_N_RANDOM, len(columns)))))
+        is_new = moment.is_new(X)
+        if not is_new.any() and columns.n_cells.prod(dtype=np.float64) <= MAX_EXACT:
+            X = moment.with_fixed(rng.permutation(all_cells(columns)[0]))
+            is_new = moment.is_new(X)
+        if not is_new.any():
+            self._say("every configuration of the space has been evaluated; they are repeated now.")
+            return X
+        return X[is_new]
+
+
+def _require(name: str, value: Any, holds: bool, wanted: str) -> None:
+    if not holds:
+        raise ValueError(f"{name} must be {wanted}, but is {value!r}.")
+
+
+def _as_tasks(sources: Sequence[Study | Task]) -> list[Task]:
+    """Return the sources as tasks with names of their own; those without a finished trial are left out."""
+    if isinstance(sources, Study | Task):
+        raise ValueError("sources must be a list of studies or tasks; write [study].")
+    tasks: list[Task] = []
+    for source in sources:
+        if isinstance(source, Study) and not any(map(is_counted, source.get_trials(deepcopy=False))):
+            _logger.warning("source %r is skipped: it has no finished trial.", source.study_name)
+            continue
+        if not isinstance(source, Study | Task):
+            raise ValueError(f"a source must be a Study or a Task, but is {source!r}.")
+        task = Task.from_study(source) if isinstance(source, Study) else source
+        if len(task) < 2:
+            raise ValueError(
+                f"source {task.name!r} has one observation, and good and bad cannot be told "
+                "apart with fewer than two; leave it out."
+            )
+        tasks.append(task)
+    return _with_own_names(tasks)
+
+
+def _with_own_names(tasks: list[Task]) -> list[Task]:
+    """Return the tasks, the second one of a name as "name (2)"."""
+    taken, renamed = {TARGET, REST}, []
+    for task in tasks:
+        names = (task.name if k == 1 else f"{task.name} ({k})" for k in count(1))
+        name = next(n for n in names if n not in taken)
+        taken.add(name)
+        renamed.append(task if name == task.name else replace(task, name=name))
+    return renamed

@@ -1,0 +1,337 @@
+"""Past problems as frozen arrays, and where they come from.
+
+A `Task` is what the method sees of a finished study: points of the unit cube, losses that are always
+minimised (this is the one place where a maximised objective gets its minus sign), and by how much each
+observation violates its constraints.
+
+Shapes: X (n, d), losses (n, m), violation (n,); one row an observation.
+"""
+
+from __future__ import annotations
+
+import difflib
+import fnmatch
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import optuna
+from optuna.distributions import (
+    BaseDistribution,
+    CategoricalDistribution,
+    FloatDistribution,
+    IntDistribution,
+)
+from optuna.storages import BaseStorage
+from optuna.study import Study, StudyDirection
+from optuna.trial import FrozenTrial, TrialState
+
+from metatpe.space import Floats, Mask, Space
+
+_logger = logging.getLogger(__name__)
+COUNTED = (TrialState.COMPLETE, TrialState.PRUNED)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Task:
+    """Finished evaluations of one problem.
+
+    Args:
+        name: What plots and records call it.
+        space: The search space of the observations.
+        X: (n, d) points in the cube of `space`; NaN where a parameter was not used.
+        losses: (n, m), always minimised; inf is allowed, NaN is not.
+        violation: (n,), 0 where feasible; left out, all are.
+        objective_names: One name an objective, or none.
+        numbers: (n, d), the values that X was made from, as `Space.numbers` has them; left out, they
+            are decoded from X, which may differ from the original in the last digit.
+    """
+
+    name: str
+    space: Space
+    X: Floats
+    losses: Floats
+    violation: Floats | None = None
+    objective_names: tuple[str, ...] = ()
+    numbers: Floats | None = None
+
+    def __post_init__(self) -> None:
+        violation = np.zeros(len(self.X)) if self.violation is None else self.violation
+        numbers = self.space.decode_numbers(np.asarray(self.X, dtype=np.float64)) if (
+            self.numbers is None
+        ) else self.numbers
+        for field, array in [
+            ("X", self.X), ("losses", self.losses), ("violation", violation), ("numbers", numbers)
+        ]:  # fmt: skip
+            frozen = np.array(array, dtype=np.float64)
+            frozen.flags.writeable = False
+            object.__setattr__(self, field, frozen)
+        self._check()
+
+    def _check(self) -> None:
+        n = len(self.X)
+        wanted = {"X": (n, len(self.space)), "numbers": (n, len(self.space)), "violation": (n,)}
+        for field, shape in wanted.items():
+            if getattr(self, field).shape != shape:
+                raise ValueError(
+                    f"task {self.name!r}: {field} must have the shape {shape}, "
+                    f"but has {getattr(self, field).shape}."
+                )
+        if self.losses.ndim != 2 or len(self.losses) != n or self.losses.shape[1] == 0:
+            raise ValueError(
+                f"task {self.name!r}: losses must have {n} rows and one column an objective, "
+                f"but have the shape {self.losses.shape}."
+            )
+        if n == 0:
+            raise ValueError(f"task {self.name!r}: there is no observation; leave the task out.")
+        self._check_values()
+
+    def _check_values(self) -> None:
+        assert self.violation is not None
+        bad = {
+            "losses must be numbers, but NaN is": np.isnan(self.losses).any(axis=1),
+            "X must lie in [0, 1] (or be NaN), but does not": (
+                (self.X < 0.0) | (self.X > 1.0)
+            ).any(axis=1),
+            "violation must be 0 or more, but is not": ~(self.violation >= 0.0),
+        }
+        for what, rows in bad.items():
+            if rows.any():
+                some = ", ".join(map(str, np.flatnonzero(rows)[:5]))
+                raise ValueError(
+                    f"task {self.name!r}: {what} in {rows.sum()} rows (such as {some}); "
+                    "correct or drop them before building a Task."
+                )
+        if self.objective_names and len(self.objective_names) != self.n_objectives:
+            raise ValueError(
+                f"task {self.name!r}: {self.n_objectives} objectives, "
+                f"but {len(self.objective_names)} objective_names."
+            )
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+    def __repr__(self) -> str:
+        return (
+            f"Task({self.name!r}, {len(self)} observations, {len(self.space)} parameters, "
+            f"{self.n_objectives} objectives)"
+        )
+
+    @property
+    def n_objectives(self) -> int:
+        """The number of objectives."""
+        return int(self.losses.shape[1])
+
+    @classmethod
+    def from_study(cls, study: Study, *, name: str | None = None) -> Task:
+        """Read the COMPLETE and PRUNED trials of a study.
+
+        A pruned trial has the loss inf and stands behind all completed ones, those that came
+        further before the others.
+
+        Raises:
+            ValueError: The study has no such trial, or none with a parameter.
+        """
+        name = study.study_name if name is None else name
+        trials = [t for t in study.get_trials(deepcopy=False) if is_counted(t)]
+        trials.sort(key=lambda t: (*lateness_of(t, study.directions), t.number))
+        space = Space(used_distributions(trials))
+        if not trials or not len(space):
+            raise ValueError(
+                f"study {name!r} has no finished trial{' with a parameter' if trials else ''}; "
+                "leave it out."
+            )
+        numbers = space.numbers([t.params for t in trials])
+        return cls(
+            name=name,
+            space=space,
+            X=space.encode_numbers(numbers),
+            losses=np.array([losses_of(t, study.directions) for t in trials]),
+            violation=np.array([violation_of(t) for t in trials]),
+            objective_names=tuple(study.metric_names or ()),
+            numbers=numbers,
+        )
+
+    def configuration(self, row: int) -> dict[str, Any]:
+        """Return the parameters of one observation, with the values that were stored."""
+        return self.configurations([row])[0]
+
+    def configurations(self, rows: Sequence[int]) -> list[dict[str, Any]]:
+        """Return the parameters of some observations, with the values that were stored."""
+        assert self.numbers is not None
+        return self.space.values(self.numbers[list(rows)])
+
+    def encode_in(self, space: Space) -> tuple[Floats, Mask]:  # (n, d), (n,)
+        """Return the observations in another space, and which of them still say something there.
+
+        A value that the other space does not have is missing there. An observation that has lost
+        more than half of the parameters that both spaces have says too little, and so does
+        one that used none of them.
+        """
+        X, n_lost, n_used = np.full((len(self), len(space)), np.nan), 0, 0
+        for j, name in enumerate(space.names):
+            if name in self.space.names:
+                X[:, j] = self._column_in(space, name)
+                used = ~np.isnan(self.X[:, self.space.names.index(name)])
+                n_used = n_used + used
+                n_lost = n_lost + (used & np.isnan(X[:, j]))
+        return X, np.broadcast_to((n_used > 0) & (2 * n_lost <= n_used), len(self))
+
+    def _column_in(self, space: Space, name: str) -> Floats:  # (n,)
+        own, other = self.space.distributions[name], space.distributions[name]
+        i = self.space.names.index(name)
+        if own == other:
+            return self.X[:, i]
+        assert self.numbers is not None
+        target = Space({name: other})
+        numbers = self.numbers[:, i]
+        if isinstance(own, CategoricalDistribution) or isinstance(other, CategoricalDistribution):
+            # Through the values themselves, each distinct one once.
+            distinct, inverse = np.unique(numbers, return_inverse=True)
+            values = Space({name: own}).values(distinct[:, None])
+            numbers = target.numbers(values)[inverse, 0]
+        return target.encode_numbers(numbers[:, None])[:, 0]
+
+    def to(self, space: Space) -> Task:
+        """Return this task in another space; what was lost is said through `logging`.
+
+        Raises:
+            ValueError: Nothing is left.
+        """
+        X, says = self.encode_in(space)
+        shared = [name for name in space.names if name in self.space.names]
+        if not says.any():
+            raise ValueError(
+                f"task {self.name!r}: nothing is left in the other space; "
+                f"the parameters in common are {shared}."
+            )
+        n_missing = {n: int(np.isnan(X[says, j]).sum()) for j, n in enumerate(space.names)}
+        lost = ", ".join(f"{n} in {k}" for n, k in n_missing.items() if k and n in shared)
+        _logger.info(
+            "task %r: %d of %d observations and the parameters %s are kept; missing: %s.",
+            self.name, int(says.sum()), len(self), shared, lost or "nothing",
+        )  # fmt: skip
+        assert self.violation is not None
+        return Task(
+            self.name, space, X[says], self.losses[says], self.violation[says], self.objective_names
+        )
+
+    def describe(self) -> str:
+        """Return a few lines about the task: its parameters, and its smallest losses."""
+        parameters = "\n".join(f"  {n}: {d}" for n, d in self.space.distributions.items())
+        return f"{self!r}\n{parameters}\n  smallest losses: {self.losses.min(axis=0).tolist()}"
+
+
+def is_counted(trial: FrozenTrial) -> bool:
+    """Return whether a trial is an observation: completed with numbers, or pruned."""
+    if trial.state == TrialState.COMPLETE:
+        return not any(np.isnan(trial.values))
+    return trial.state == TrialState.PRUNED
+
+
+def losses_of(trial: FrozenTrial, directions: Sequence[StudyDirection]) -> list[float]:
+    """Return a trial's values as losses; inf for a pruned one."""
+    if trial.state != TrialState.COMPLETE:
+        return [float("inf")] * len(directions)
+    return [
+        -value if direction == StudyDirection.MAXIMIZE else value
+        for value, direction in zip(trial.values, directions, strict=True)
+    ]
+
+
+def violation_of(trial: FrozenTrial) -> float:
+    """Return the sum of a trial's violated constraints."""
+    return float(sum(max(0.0, value) for value in trial.constraints.values()))
+
+
+def lateness_of(
+    trial: FrozenTrial, directions: Sequence[StudyDirection]
+) -> tuple[float, float, float]:
+    """Return zeros for a completed trial; pruned ones are sorted by it, the best first.
+
+    One objective: the later the last report the better, then its value. Several: all alike.
+    """
+    if trial.state == TrialState.COMPLETE:
+        return 0.0, 0.0, 0.0
+    if len(directions) > 1 or trial.last_step is None:
+        return 1.0, 1.0, 0.0
+    value = trial.intermediate_values[trial.last_step]
+    loss = -value if directions[0] == StudyDirection.MAXIMIZE else value
+    return 1.0, -float(trial.last_step), float("inf") if np.isnan(loss) else loss
+
+
+def used_distributions(trials: Sequence[FrozenTrial]) -> dict[str, BaseDistribution]:
+    """Return every parameter that trials have used; a range that changed covers all of them."""
+    found: dict[str, list[BaseDistribution]] = {}
+    for trial in trials:
+        for name, distribution in trial.distributions.items():
+            known = found.setdefault(name, [])
+            if not known or known[-1] != distribution:
+                known.append(distribution)
+    return {name: joined(found[name]) for name in sorted(found)}
+
+
+def joined(distributions: Sequence[BaseDistribution]) -> BaseDistribution:
+    """Return one distribution that has the values of all; where kinds differ, the last one's kind."""
+    last = distributions[-1]
+    if all(d == last for d in distributions):
+        return last
+    if isinstance(last, CategoricalDistribution):
+        choices = [d.choices for d in distributions if isinstance(d, CategoricalDistribution)]
+        return CategoricalDistribution(tuple(dict.fromkeys(c for cs in choices for c in cs)))
+    if isinstance(last, FloatDistribution):
+        floats = [d for d in distributions if isinstance(d, FloatDistribution)]
+        low, high = min(d.low for d in floats), max(d.high for d in floats)
+        return FloatDistribution(low, high, log=last.log and low > 0)
+    assert isinstance(last, IntDistribution)
+    ints = [d for d in distributions if isinstance(d, IntDistribution)]
+    lowest, highest = min(d.low for d in ints), max(d.high for d in ints)
+    return IntDistribution(lowest, highest, log=last.log and lowest > 0)
+
+
+def load_tasks(
+    storage: str | BaseStorage, names: str | Sequence[str] = "*"
+) -> list[Task]:
+    """Read past studies out of an Optuna storage.
+
+    Args:
+        storage: A storage URL such as ``"sqlite:///studies.db"``, or a storage object.
+        names: A study's name, a pattern such as ``"resnet-*"``, or several of them.
+
+    Returns:
+        One task a study, in the order of the names; studies with fewer than two finished
+        trials are left out, and that is said through `logging`.
+
+    Raises:
+        ValueError: A name fits no study; the message lists the close ones.
+
+    Example:
+        >>> sources = load_tasks("sqlite:///studies.db", "resnet-*")  # doctest: +SKIP
+    """
+    stored = optuna.study.get_all_study_names(storage)
+    tasks = []
+    for name in _matching(stored, [names] if isinstance(names, str) else names):
+        study = optuna.load_study(study_name=name, storage=storage)
+        n_finished = sum(is_counted(t) for t in study.get_trials(deepcopy=False, states=COUNTED))
+        if n_finished < 2:
+            _logger.warning("study %r is left out: it has %d finished trials.", name, n_finished)
+            continue
+        tasks.append(Task.from_study(study))
+    return tasks
+
+
+def _matching(stored: Sequence[str], patterns: Sequence[str]) -> list[str]:
+    """Return the stored names that fit a pattern, each once, sorted within a pattern."""
+    found: dict[str, None] = {}
+    for pattern in patterns:
+        hits = [pattern] if pattern in stored else fnmatch.filter(sorted(stored), pattern)
+        if not hits:
+            close = difflib.get_close_matches(pattern, stored, n=3) or sorted(stored)[:3]
+            raise ValueError(
+                f"no study is called {pattern!r}; "
+                + (f"close are {close}." if close else "the storage has no study.")
+            )
+        found.update(dict.fromkeys(hits))
+    return list(found)

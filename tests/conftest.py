@@ -1,0 +1,22 @@
+"""What all tests share: random numbers of their own, and a quiet Optuna."""
+
+import zlib
+
+import numpy as np
+import optuna
+import pytest
+from hypothesis import settings
+
+optuna.logging.set_verbosity(optuna.logging.WARNING)
+
+# Two test processes on two busy cores: the time of one example says nothing.
+settings.register_profile("metatpe", deadline=None, print_blob=True)
+settings.load_profile("metatpe")
+
+
+@pytest.fixture
+def rng(request: pytest.FixtureRequest) -> np.random.Generator:
+    """A generator that a test gets alike in every run; its seed is shown when the test fails."""
+    seed = zlib.crc32(request.node.nodeid.encode())
+    print(f"rng = np.random.default_rng({seed})")
+    return np.random.default_rng(seed)
