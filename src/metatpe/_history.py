@@ -1,7 +1,7 @@
 """The observations of a running study, each trial read and encoded once.
 
-The arrays are indexed by trial number and grow with the study; a space's encoding of them is kept as
-long as the space stays the same. Maximised objectives are losses here already (see `tasks`).
+The arrays are indexed by trial number and grow with the study; a space's encoding of them is kept
+as long as the space stays the same. Maximised objectives are losses here already (see `tasks`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ from metatpe._record import read_plan
 from metatpe.space import Columns, Floats, Mask, Space
 from metatpe.tasks import is_counted, lateness_of, losses_of, violation_of
 
-_MAX_SPACES = 4  # encodings kept; a study whose ranges move with every trial needs a new one each time
+_MAX_SPACES = (
+    4  # encodings kept; a study whose ranges move with every trial needs a new one each time
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,8 +40,8 @@ class Observations:
 class Seen:
     """The configurations of a finite space that were evaluated.
 
-    Compared on the parameters that were active: a configuration that agrees with an earlier one on all
-    that the earlier one used would take the same branches, and be the same evaluation.
+    Compared on the parameters that were active: a configuration that agrees with an earlier one on
+    all that the earlier one used would take the same branches, and be the same evaluation.
     """
 
     def __init__(self, columns: Columns) -> None:
@@ -167,14 +169,12 @@ class History:
         return len(self._params)
 
     def distributions(self) -> dict[str, BaseDistribution]:
-        """Return what the study's trials have asked for: the newest of each name, sorted by name."""
+        """Return what the trials have asked for: the newest of each name, sorted by name."""
         return {name: self._newest[name][1] for name in sorted(self._newest)}
 
     def running(self, trials: Sequence[FrozenTrial]) -> list[FrozenTrial]:
         """Return those that are being evaluated."""
-        unfinished = (
-            [trials[i] for i in sorted(self._open)] if _is_whole(trials) else trials
-        )
+        unfinished = [trials[i] for i in sorted(self._open)] if _is_whole(trials) else trials
         return [t for t in unfinished if t.state == TrialState.RUNNING]
 
     def observations(self, space: Space, trials: Sequence[FrozenTrial]) -> Observations:
@@ -239,6 +239,8 @@ class Moment:
             if not self._is_stale(other):
                 plan = read_plan(other)
                 params.append({**(plan.params if plan else {}), **other.params})
+        if not params:
+            return np.empty((0, len(self.space)))
         X = self.space.encode(params)
         return X[~np.isnan(X).all(axis=1)]
 
@@ -250,7 +252,7 @@ class Moment:
         return datetime.datetime.now() - other.datetime_start > patience
 
     def warm_index(self, n_init: int) -> int | None:
-        """Return which warm start this trial gets: the k-th trial not enqueued by hand, the k-th."""
+        """Return which warm start this trial gets: the k-th of those not enqueued by hand."""
         if _is_enqueued(self.trial):
             return None
         k = 0

@@ -4,10 +4,12 @@ r"""Which parameters matter: PED-ANOVA, from the marginals of the good density.
     V_d     = mean of V_{d,m} over the tasks that have the column
     kept    = the top k = floor(log_eta n_good) columns by V_d         n_good of the current task
 
-p_d is the marginal of the good density; against the uniform measure of the cube u = 1. Averaging over the tasks that
-have a column (the paper: over all tasks) is the same where all tasks share a space.
+p_d is the marginal of the good density; against the uniform measure of the cube u = 1. Averaging
+over the tasks that have a column (the paper: over all tasks) is the same where all tasks share a
+space.
 
-Shapes: importances (d,) or, stacked over tasks, (T, d), NaN where a task has no entry in the column.
+Shapes: importances (d,) or, stacked over tasks, (T, d), NaN where a task has no entry in the
+column.
 """
 
 from __future__ import annotations
@@ -23,10 +25,16 @@ from metatpe.space import Floats
 def importances(good: Parzen, gamma: float) -> Floats:  # (d,)
     """Return V_d of one task; NaN where none of its good observations has the column."""
     V = np.full(len(good.columns), np.nan)
-    for j in np.flatnonzero(~np.isnan(good.centers).all(axis=0)):
+    has = ~np.isnan(good.centers).all(axis=0)
+    is_discrete = good.columns.n_cells > 0
+    for j in np.flatnonzero(has & is_discrete):
         density, widths = good.marginal(int(j))
-        V[j] = gamma**2 * np.sum(widths * (density - 1.0) ** 2)
-    return V
+        V[j] = np.sum(widths * (density - 1.0) ** 2)
+    continuous = np.flatnonzero(has & ~is_discrete)
+    if len(continuous):
+        density, widths = good.gaussian_marginals([int(j) for j in continuous])
+        V[continuous] = widths @ (density - 1.0) ** 2
+    return gamma**2 * V
 
 
 def mean_importances(V: Floats) -> Floats:  # (T, d) -> (d,)

@@ -1,10 +1,10 @@
 r"""The Parzen estimator of mixed spaces.
 
-    p(x) = 1/(n + 1) * (1 + sum_i prod_d k_d(x_d, c_{i,d}))           n centres and one uniform component
+    p(x) = 1/(n + 1) * (1 + sum_i prod_d k_d(x_d, c_{i,d}))     n centres and one uniform component
 
 with all densities against the uniform measure of the unit cube, and
 
-    continuous    k(x, c) = phi((x - c)/h) / (h * (Phi((1 - c)/h) - Phi(-c/h)))     truncated to [0, 1]
+    continuous    k(x, c) = phi((x - c)/h) / (h * (Phi((1 - c)/h) - Phi(-c/h)))   truncated to [0, 1]
     stepped       k(x, c) = the truncated Gaussian's mass in the cell of x / width of the cell
     categorical   k(x, c) = K * 0.9 if x and c are the same choice, else K * 0.1/(K - 1)
     missing c     k(x, c) = 1
@@ -26,19 +26,25 @@ Shapes: centres (n, d), points (C, d), features (C, F), coefficients (F, n).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import logsumexp, ndtr, ndtri
 
 from metatpe.space import Columns, Floats, Ints, Mask
 
 OWN_CHOICE = 0.9  # the categorical kernel's mass on its own choice, as in the authors' code
 _ONE_HOT = 16  # above this many cells a look-up is cheaper than more columns in the product
-_BLOCK = 1 << 17  # entries of the (points, centres) matrix worked on at a time: they stay in the cache
+_BLOCK = (
+    1 << 17
+)  # entries of the (points, centres) matrix worked on at a time: they stay in the cache
 _MAX_LOG = 600.0  # exp of more than this is near the end of float64
+_MAX_LOG_COARSE = 60.0  # and of float32
+_Real = TypeVar("_Real", np.float32, np.float64)
 _LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
 
 
@@ -51,7 +57,8 @@ def bandwidths(columns: Columns, centers: Floats) -> Floats:  # (n, d) -> (d,)
     is_stepped = (columns.n_cells > 0) & ~columns.is_categorical
     cell = np.minimum(0.1, 1.0 / np.maximum(columns.n_cells, 1))
     floor = np.where(is_stepped, np.maximum(floor, cell), floor)
-    return np.minimum(0.5, np.maximum(floor, scott))
+    bandwidth: Floats = np.minimum(0.5, np.maximum(floor, scott))
+    return bandwidth
 
 
 def _spread(centers: Floats) -> tuple[Floats, Floats]:
@@ -73,12 +80,14 @@ def _quantile(ranked: Floats, q: float) -> Floats:  # (d, n) -> (d,), linear bet
     position = q * (ranked.shape[1] - 1)
     below = int(position)
     above = min(below + 1, ranked.shape[1] - 1)
-    quantile: Floats = ranked[:, below] + (position - below) * (ranked[:, above] - ranked[:, below])
+    quantile: Floats = ranked[:, below] + (position - below) * (
+        ranked[:, above] - ranked[:, below]
+    )
     return quantile
 
 
 def kernel_mass(columns: Columns, j: int, h: float) -> Floats:  # (K, K)
-    """Return the mass in each cell (rows) of the kernel around each value (columns) of a column."""
+    """Return the mass in each cell (rows) of the kernel around each value (columns)."""
     edges, points = columns.edges[j], columns.points[j]
     assert edges is not None
     assert points is not None
@@ -98,16 +107,23 @@ class Points:
 
     features: Floats  # (C, F)
     cells: dict[int, Ints]  # column -> (C,), the columns that are looked up
+    is_coarse: bool = False  # whether single precision will do, where bandwidths allow it
 
     @classmethod
-    def of(cls, columns: Columns, X: Floats) -> Points:
+    def of(cls, columns: Columns, X: Floats, *, is_coarse: bool = False) -> Points:
         """Prepare complete points (no NaN) of the given columns."""
         gaussian, one_hot, looked_up = _layout(columns)
         centred = X[:, gaussian] - 0.5
         blocks = [centred**2, centred, np.ones((len(X), 1))]
         for j in one_hot:
             blocks.append(np.eye(columns.n_cells[j])[columns.cells(X[:, j], j)])
-        return cls(np.hstack(blocks), {j: columns.cells(X[:, j], j) for j in looked_up})
+        cells = {j: columns.cells(X[:, j], j) for j in looked_up}
+        return cls(np.hstack(blocks), cells, is_coarse)
+
+    @cached_property
+    def coarse(self) -> NDArray[np.float32]:
+        """The features in single precision."""
+        return self.features.astype(np.float32)
 
     def __len__(self) -> int:
         return len(self.features)
@@ -180,27 +196,33 @@ class Parzen:
         discrete = np.log(np.maximum(self.columns.n_cells, 1)) + 1.0
         return float(np.maximum(heights, 0).sum() + discrete.sum())
 
-    def _log_kernels(self, points: Points, block: slice) -> Floats:  # (C, block)
-        """Return the log of the kernel around each centre of the block at each point."""
+    @cached_property
+    def _coarse(self) -> tuple[NDArray[np.float32], dict[int, NDArray[np.float32]]]:
         coefficients, tables = self._coefficients
-        log_kernels: Floats = points.features @ coefficients[:, block]
-        for j, table in tables.items():
-            log_kernels += table[:, block][points.cells[j]]
-        return log_kernels
+        return coefficients.astype(np.float32), {
+            j: table.astype(np.float32) for j, table in tables.items()
+        }
+
+    @cached_property
+    def _may_be_coarse(self) -> bool:
+        """Whether single precision keeps the log of a kernel right to about 1e-3.
+
+        The terms of the product are as large as 1/(4 h^2) and cancel where the kernel is high.
+        """
+        gaussian = self.bandwidth[self.columns.n_cells == 0]
+        return self._peak < _MAX_LOG_COARSE and bool((gaussian >= 0.01).all())
 
     def log_pdf(self, points: Points) -> Floats:  # (C,)
         """Return the log density at each of the points."""
         if self._peak > _MAX_LOG:  # only in spaces of a hundred columns or more
-            log_kernels = self._log_kernels(points, slice(None))
+            log_kernels = _log_kernels(points.features, *self._coefficients, points, slice(None))
             with_uniform = np.hstack([log_kernels, np.zeros((len(points), 1))])
             log_sum: Floats = logsumexp(with_uniform, axis=1)
             return log_sum - math.log(len(self) + 1)
-        # No shift is needed: the uniform component holds the sum at one or more.
-        total = np.ones(len(points))
-        width = max(1, _BLOCK // max(len(points), 1))
-        for start in range(0, len(self), width):
-            log_kernels = self._log_kernels(points, slice(start, start + width))
-            total += np.exp(log_kernels, out=log_kernels).sum(axis=1)
+        if points.is_coarse and self._may_be_coarse:
+            total = 1.0 + _kernel_sums(points.coarse, *self._coarse, points)
+        else:
+            total = 1.0 + _kernel_sums(points.features, *self._coefficients, points)
         log_density: Floats = np.log(total) - math.log(len(self) + 1)
         return log_density
 
@@ -210,55 +232,109 @@ class Parzen:
         Exact for a discrete column, one entry a cell; for a continuous one, the density in the
         middle of cells that are at most half a bandwidth wide.
         """
-        centers = self.centers[:, j]
+        if self.columns.edges[j] is None:
+            density, widths = self.gaussian_marginals([j])
+            return density[:, 0], widths
+        edges, centers = self.columns.edges[j], self.centers[:, j]
+        assert edges is not None
         present = centers[~np.isnan(centers)]
-        edges, h = self.columns.edges[j], float(self.bandwidth[j])
-        if edges is not None:
-            counts = np.bincount(self.columns.cells(present, j), minlength=len(edges) - 1)
-            widths = np.diff(edges)
-            kernels = kernel_mass(self.columns, j, h) @ counts / widths
-        else:
-            n_cells = math.ceil(max(32.0, 2.0 / h))
-            middles = (np.arange(n_cells) + 0.5) / n_cells
-            widths = np.full(n_cells, 1.0 / n_cells)
-            kernels = _truncated_gaussians(middles, present, h).sum(axis=1)
-        n_flat = len(centers) - len(present) + 1  # centres without this column, and the uniform one
+        counts = np.bincount(self.columns.cells(present, j), minlength=len(edges) - 1)
+        widths = np.diff(edges)
+        kernels = kernel_mass(self.columns, j, float(self.bandwidth[j])) @ counts / widths
+        n_flat = (
+            len(centers) - len(present) + 1
+        )  # centres without this column, and the uniform one
         return (kernels + n_flat) / (len(centers) + 1), widths
+
+    def gaussian_marginals(self, js: Sequence[int]) -> tuple[Floats, Floats]:  # (G, len(js)), (G,)
+        """Return the marginal densities of continuous columns in the middle of G common cells."""
+        h = self.bandwidth[list(js)][:, None]  # (c, 1)
+        centers = self.centers[:, list(js)].T  # (c, n)
+        n_cells = math.ceil(max(32.0, 2.0 / h.min()))
+        middles = (np.arange(n_cells) + 0.5) / n_cells
+        inside = ndtr((1.0 - centers) / h) - ndtr(-centers / h)
+        heights = 1.0 / (h * math.sqrt(2.0 * math.pi) * inside)
+        gaps = (middles[:, None, None] - centers) / h
+        kernels = np.exp(-0.5 * gaps**2) * heights  # (G, c, n)
+        total = np.where(np.isnan(centers), 1.0, kernels).sum(axis=2) + 1.0
+        return total / (len(self) + 1), np.full(n_cells, 1.0 / n_cells)
 
     def sample(self, n: int, *, joint: bool = False, rng: np.random.Generator) -> Floats:  # (n, d)
         """Draw points: column by column from the marginals, or all columns around one centre."""
-        uniforms = rng.random((n, 2, len(self.columns)))
-        pick, place = uniforms[:, 0], uniforms[:, 1]
-        if joint:
-            pick = np.broadcast_to(pick[:, :1], pick.shape)
-        component = (pick * (len(self) + 1)).astype(np.int64)  # the last one is the uniform one
-        padded = np.vstack([self.centers, np.full((1, len(self.columns)), np.nan)])
-        around = np.take_along_axis(padded, component, axis=0)
-        return self._place(around, place)
-
-    def _place(self, around: Floats, place: Floats) -> Floats:  # (n, d), (n, d) -> (n, d)
-        """Return for uniform numbers `place` a point each from the kernels around `around`."""
-        centre, h = np.where(np.isnan(around), 0.5, around), self.bandwidth
-        below, above = ndtr(-centre / h), ndtr((1.0 - centre) / h)
-        gaussian = centre + h * ndtri(below + place * (above - below))
-        X = np.where(np.isnan(around), place, np.clip(gaussian, 0.0, 1.0))
-        for j in _indices(self.columns.is_categorical):
-            X[:, j] = self._place_choice(around[:, j], place[:, j], j)
-        return self.columns.snap(X)
-
-    def _place_choice(self, around: Floats, place: Floats, j: int) -> Floats:
-        """Return the own choice with probability `OWN_CHOICE`, otherwise one of the others."""
-        points, k = self.columns.points[j], int(self.columns.n_cells[j])
-        assert points is not None
-        own = self.columns.cells(around, j)
-        other = ((place - OWN_CHOICE) / (1.0 - OWN_CHOICE) * (k - 1)).astype(np.int64)
-        other = np.clip(other + (other >= own), 0, k - 1)
-        chosen = points[np.where(place < OWN_CHOICE, own, other)]
-        return np.where(own < 0, place, chosen)
+        return sample([self], n, joint=joint, rng=rng)
 
 
-def _truncated_gaussians(x: Floats, centers: Floats, h: float) -> Floats:  # (C,), (n,) -> (C, n)
-    inside = ndtr((1.0 - centers) / h) - ndtr(-centers / h)
-    heights = 1.0 / (h * math.sqrt(2.0 * math.pi) * inside)
-    density: Floats = np.exp(-0.5 * ((x[:, None] - centers[None, :]) / h) ** 2) * heights
-    return density
+def _log_kernels(
+    features: NDArray[_Real],
+    coefficients: NDArray[_Real],
+    tables: Mapping[int, NDArray[_Real]],
+    points: Points,
+    block: slice,
+) -> NDArray[_Real]:  # (C, block)
+    """Return the log of the kernel around each centre of the block at each point."""
+    log_kernels = features @ coefficients[:, block]
+    for j, table in tables.items():
+        log_kernels += table[:, block][points.cells[j]]
+    return log_kernels
+
+
+def _kernel_sums(
+    features: NDArray[_Real],
+    coefficients: NDArray[_Real],
+    tables: Mapping[int, NDArray[_Real]],
+    points: Points,
+) -> Floats:  # (C,)
+    """Return the sum of the kernels at each point, some centres at a time."""
+    n = coefficients.shape[1]
+    width = max(1, _BLOCK // max(len(points), 1))
+    total = np.zeros(len(points))
+    for start in range(0, n, width):
+        kernels = _log_kernels(features, coefficients, tables, points, slice(start, start + width))
+        total += np.exp(kernels, out=kernels).sum(axis=1)
+    return total
+
+
+def sample(
+    parzens: Sequence[Parzen], n: int, *, joint: bool = False, rng: np.random.Generator
+) -> Floats:  # (T * n, d)
+    """Draw n points from each of T densities of one space, those of the first one first.
+
+    Column by column from the marginals, or all columns around one centre.
+    """
+    columns = parzens[0].columns
+    d = len(columns)
+    uniforms = rng.random((len(parzens), n, 2, d))
+    pick, place = uniforms[:, :, 0], uniforms[:, :, 1]
+    if joint:
+        pick = np.broadcast_to(pick[:, :, :1], pick.shape)
+    # The uniform component is one more centre, with all coordinates missing.
+    sizes = np.array([len(p) + 1 for p in parzens])
+    centers = np.vstack([rows for p in parzens for rows in (p.centers, np.full((1, d), np.nan))])
+    first = (np.cumsum(sizes) - sizes)[:, None, None]
+    component = first + (pick * sizes[:, None, None]).astype(np.int64)
+    around = np.take_along_axis(centers, component.reshape(-1, d), axis=0)
+    h = np.repeat(np.stack([p.bandwidth for p in parzens]), n, axis=0)
+    return _place(columns, around, h, place.reshape(-1, d))
+
+
+def _place(columns: Columns, around: Floats, h: Floats, place: Floats) -> Floats:  # all (N, d)
+    """Return for uniform numbers `place` a point each from the kernels around `around`."""
+    is_missing = np.isnan(around)
+    centre = np.where(is_missing, 0.5, around)
+    below, above = ndtr(-centre / h), ndtr((1.0 - centre) / h)
+    gaussian = centre + h * ndtri(below + place * (above - below))
+    X = np.where(is_missing, place, np.clip(gaussian, 0.0, 1.0))
+    for j in _indices(columns.is_categorical):
+        X[:, j] = _place_choice(columns, around[:, j], place[:, j], j)
+    return columns.snap(X)
+
+
+def _place_choice(columns: Columns, around: Floats, place: Floats, j: int) -> Floats:  # (N,)
+    """Return the own choice with probability `OWN_CHOICE`, otherwise one of the others."""
+    points, k = columns.points[j], int(columns.n_cells[j])
+    assert points is not None
+    own = columns.cells(around, j)
+    other = ((place - OWN_CHOICE) / (1.0 - OWN_CHOICE) * (k - 1)).astype(np.int64)
+    other = np.clip(other + (other >= own), 0, k - 1)
+    chosen = points[np.where(place < OWN_CHOICE, own, other)]
+    return np.where(own < 0, place, chosen)

@@ -1,17 +1,18 @@
 r"""Task kernel: how much each past task may say about the current one.
 
-With p the density of the good observations of the current task on the kept columns, and q_m that of past
-task m:
+With p the density of the good observations of the current task on the kept columns, and q_m that
+of past task m:
 
-    d_m = 1/2 * integral |p - q_m| = E_{x ~ q_m}[max(0, 1 - p(x) / q_m(x))]   total variation, in [0, 1]
-    s_m = (1 - d_m) / (1 + d_m)                                             similarity, in [0, 1]
-    w_m = s_m / T,   w_0 = 1 - sum_m w_m                                    T tasks, the current one among them
+    d_m = 1/2 * integral |p - q_m| = E_{x ~ q_m}[max(0, 1 - p(x) / q_m(x))]   total variation
+    s_m = (1 - d_m) / (1 + d_m)                                             similarity
+    w_m = s_m / T,   w_0 = 1 - sum_m w_m              T tasks, the current one among them
 
-The paper estimates d_m at uniform points, which miss narrow peaks: two disjoint peaks in six columns
-then look the same. Under q_m the integrand lies in [0, 1], so the error is at most 0.5/sqrt(S), and the points
-of a past task and q_m there are computed once. Where the kept columns have at most `MAX_EXACT` cells
-together, the expectation is a sum over the cells, and exact. A past task is compared on the kept columns that
-it has; with none of them it gets no weight. If nothing is kept, every similarity is 1, as in the paper.
+The paper estimates d_m at uniform points, which miss narrow peaks: two disjoint peaks in six
+columns then look the same. Under q_m the integrand lies in [0, 1], so the error is at most
+0.5/sqrt(S), and the points of a past task and q_m there are computed once. Where the kept columns
+have at most `MAX_EXACT` cells together, the expectation is a sum over the cells, and exact. A past
+task is compared on the kept columns that it has; with none of them it gets no weight. If nothing
+is kept, every similarity is 1, as in the paper.
 
 Shapes: nodes (M, S), S points of M past tasks that are compared on the same columns.
 """
@@ -85,7 +86,8 @@ def _nodes(tasks: list[int], past: list[Parzen], kept: tuple[int, ...], n_points
     drawn = [q.sample(n_points, joint=True, rng=np.random.default_rng(_SEED)) for q in past]
     log_q = np.stack([q.log_pdf(Points.of(columns, X)) for q, X in zip(past, drawn, strict=True)])
     mass = np.full(log_q.shape, 1.0 / n_points)
-    return Nodes(np.array(tasks), kept, Points.of(columns, np.vstack(drawn)), log_q, mass)
+    points = Points.of(columns, np.vstack(drawn), is_coarse=True)
+    return Nodes(np.array(tasks), kept, points, log_q, mass)
 
 
 def all_cells(columns: Columns) -> tuple[Floats, Floats]:  # (S, d), (S,)

@@ -5,9 +5,9 @@ r"""The order of observations, and the split into good and bad.
     n_good = min(n - 1, max(ceil(gamma * n), |first front|))          n observations, n >= 2
 
 The first front enters n_good for several objectives only (the authors' rule; the paper's text has
-ceil(gamma * n) alone). Feasible before pruned before infeasible: pruned ones follow their `lateness`,
-infeasible ones their total violation. -inf sorts first and +inf last; neither enters the arithmetic of
-the crowding distance, which is why equal or infinite vectors never make it NaN.
+ceil(gamma * n) alone). Feasible before pruned before infeasible: pruned ones follow their
+`lateness`, infeasible ones their total violation. -inf sorts first and +inf last; neither enters
+the arithmetic of the crowding distance, which is why equal or infinite vectors never make it NaN.
 
 Shapes: losses (n, m), always minimised; violation (n,), 0 where feasible; lateness (n, k), rows of
 zeros where an observation was completed, otherwise sorted lexicographically, smaller is better.

@@ -1,9 +1,11 @@
 """What a sampler leaves behind with each trial, and how it is read again.
 
-Two things, each in attributes that stay under the 2,046 characters that every relational storage takes:
+Two things, each in attributes that stay under the 2,046 characters that every relational storage
+takes:
 
     user attribute    metatpe            origin, task weights, kept parameters: for people and plots
-    system attributes metatpe:plan:0...  the configuration that was chosen: other workers read it while
+    system attributes metatpe:plan:0...  the configuration that was chosen: other workers read it
+    while
                                          the trial runs, before its parameters are stored
 """
 
@@ -42,12 +44,13 @@ class TransferRecord:
     """Where one trial's configuration came from.
 
     Attributes:
-        number: The trial's number.
-        origin: "warm_start" (a past task's best), "random" (start-up), "epsilon" (the random part of the
-            epsilon-greedy choice), "acquisition", or "independent" (nothing was known of the space).
+        number: The trial's number. origin: "warm_start" (a past task's best), "random" (start-up),
+        "epsilon" (the random part of the
+            epsilon-greedy choice), "acquisition", or "independent" (nothing was known of the
+            space).
         weights: Task name -> weight, the largest first; the task of the study itself is called
-            "target", and what was too small to be listed is summed up in "rest". Empty where no weights
-            were computed.
+            "target", and what was too small to be listed is summed up in "rest". Empty where no
+            weights were computed.
         kept: The parameters that the similarity was measured on; empty where there were too few
             observations for any.
     """
@@ -61,7 +64,8 @@ class TransferRecord:
 def transfer_history(study: Study) -> list[TransferRecord]:
     """Return where each trial of a study came from, as its sampler recorded it.
 
-    Trials without a record (made by another sampler, added or entirely enqueued by hand) are left out.
+    Trials without a record (made by another sampler, added or entirely enqueued by hand) are left
+    out.
 
     Example:
         >>> for record in transfer_history(study):  # doctest: +SKIP

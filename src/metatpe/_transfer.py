@@ -1,7 +1,8 @@
 """The whole method on arrays: from the current task's observations and the past tasks to a pick.
 
-Ties the modules of the method together; knows neither trials nor studies. See `_pareto` for the split, `_kde`
-for the densities, `_importance` and `_kernel` for the task weights, `_acquisition` for the score.
+Ties the modules of the method together; knows neither trials nor studies. See `_pareto` for the
+split, `_kde` for the densities, `_importance` and `_kernel` for the task weights, `_acquisition`
+for the score.
 """
 
 from __future__ import annotations
@@ -47,7 +48,9 @@ class Past:
             _past_densities(space.columns, task, X, says, settings.gamma)
             for task, X, says in usable
         ]
-        self.n_lost = {task.name: int((~says).sum()) for task, _, says in encoded if not says.all()}
+        self.n_lost = {
+            task.name: int((~says).sum()) for task, _, says in encoded if not says.all()
+        }
         self.n_observations = {task.name: len(task) for task in tasks}
         self._V: Floats | None = None
         self._nodes: dict[tuple[int, ...], list[Nodes]] = {}
@@ -56,9 +59,9 @@ class Past:
     def V(self) -> Floats:  # (M, d)
         """The importance of each column in each past task."""
         if self._V is None:
-            self._V = np.stack([
-                importances(task.good, self._settings.gamma) for task in self.densities
-            ])
+            self._V = np.stack(
+                [importances(task.good, self._settings.gamma) for task in self.densities]
+            )
         return self._V
 
     def nodes(self, kept: tuple[int, ...]) -> list[Nodes]:
@@ -75,7 +78,6 @@ def _past_densities(
     columns: Columns, task: Task, X: Floats, says: Mask, gamma: float
 ) -> Densities:
     """Return the densities of a past task; the split is that of all of its observations."""
-    assert task.violation is not None
     is_good = split(task.losses, task.violation, gamma)
     return Densities.of(columns, X[says], is_good[says])
 

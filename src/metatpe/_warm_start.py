@@ -3,19 +3,34 @@ r"""First configurations out of the past: the best of each past task.
     pool = the top ceil(N_init / (T - 1)) of each of the T - 1 past tasks
     the first N_init trials = N_init of the pool at random, without replacement
 
-Where equal configurations leave too few, the next best of each past task follow in turn, and go on as a
-reserve for a configuration that the study has already evaluated. The order depends on the past tasks
-alone: workers that have the same sources agree on it without talking to each other.
+Where equal configurations leave too few, the next best of each past task follow in turn, and go on
+as a reserve for a configuration that the study has already evaluated. The order depends on the
+past tasks alone: workers that have the same sources agree on it without talking to each other.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from metatpe._pareto import order
+from metatpe.tasks import Task
+
 Configuration = Mapping[str, Any]
+_RESERVE = 64
+
+
+def first_configurations(tasks: Sequence[Task], n_init: int) -> list[Configuration]:
+    """Return the warm starts that past tasks give: `n_init` of them, and a reserve behind."""
+    best = []
+    for task in tasks:
+        ranked = order(task.losses, task.violation)[: n_init + _RESERVE]
+        best.append(task.configurations([int(row) for row in ranked]))
+    digest = hashlib.sha256(b"".join(t.X.tobytes() + t.losses.tobytes() for t in tasks)).digest()
+    return warm_starts(best, n_init, rng=np.random.default_rng(int.from_bytes(digest[:8], "big")))
 
 
 def warm_starts(

@@ -3,14 +3,13 @@
 This module is the adaptor: trials and studies on one side, arrays on the other. It settles random
 numbers, trial attributes and what is remembered, and has no mathematics of its own.
 
-A trial's configuration is chosen once, as a whole, and written to the trial before its first value is handed out
-(`_record`). Random numbers come from (seed, trial number, purpose), so that the same seed gives the same
-suggestions whatever process, pickle or copy makes them.
+A trial's configuration is chosen once, as a whole, and written to the trial before its first value
+is handed out (`_record`). Random numbers come from (seed, trial number, purpose), so that the same
+seed gives the same suggestions whatever process, pickle or copy makes them.
 """
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import math
 import os
@@ -33,10 +32,10 @@ from metatpe._acquisition import Densities, draw_candidates, score
 from metatpe._history import History, Moment
 from metatpe._kde import Parzen
 from metatpe._kernel import MAX_EXACT, all_cells
-from metatpe._pareto import order, split
+from metatpe._pareto import split
 from metatpe._record import REST, TARGET, Plan, read_plan, system_attributes, user_attributes
 from metatpe._transfer import Past, Settings, weigh
-from metatpe._warm_start import Configuration, warm_starts
+from metatpe._warm_start import first_configurations
 from metatpe.space import Floats, Space
 from metatpe.tasks import Task, is_counted, joined
 
@@ -48,22 +47,23 @@ _N_RANDOM = 64  # random configurations among which an unseen one is looked for
 class MetaTPESampler(BaseSampler):
     """Tree-structured Parzen estimator that learns from past studies.
 
-    Implements the meta-learning TPE of Watanabe, Awad, Onishi and Hutter (IJCAI-23) for one and for
-    several objectives. While the study runs, it measures how much the best region of each past task overlaps with
-    that of this study, and borrows from those that do. Without sources it is plain (multi-objective) TPE.
+    Implements the meta-learning TPE of Watanabe, Awad, Onishi and Hutter (IJCAI-23) for one and
+    for several objectives. While the study runs, it measures how much the best region of each past
+    task overlaps with that of this study, and borrows from those that do. Without sources it is
+    plain (multi-objective) TPE.
 
     Args:
         sources: Past studies or tasks (`load_tasks` reads them out of a storage). Their spaces may
             differ from the one of the new study; they need the same number of objectives.
         n_startup_trials: The first trials: warm starts out of the past, random without one.
-        n_ei_candidates: Candidates drawn from the good density of each task.
-        gamma: The fraction of observations that count as good.
-        eta: The larger, the fewer parameters the similarity is measured on: log_eta of the good ones.
-        epsilon: The probability of a random configuration after the start.
-        n_mc_samples: Points at which two densities are compared (where that is not exact anyway).
-        weights: "similarity", or "uniform" for the same weight on every task, whatever it is like.
-        warm_start: Whether the first trials are the past's best configurations.
-        search_space: The parameters that the objective will ask for, if you want the first trials to
+        n_ei_candidates: Candidates drawn from the good density of each task. gamma: The fraction
+        of observations that count as good. eta: The larger, the fewer parameters the similarity is
+        measured on: log_eta of the good ones. epsilon: The probability of a random configuration
+        after the start. n_mc_samples: Points at which two densities are compared (where that is
+        not exact anyway). weights: "similarity", or "uniform" for the same weight on every task,
+        whatever it is like. warm_start: Whether the first trials are the past's best
+        configurations. search_space: The parameters that the objective will ask for, if you want
+        the first trials to
             know them; otherwise they are learned from the trials.
         seed: Makes the suggestions reproducible (not with ``n_jobs > 1``, as elsewhere in Optuna).
 
@@ -100,14 +100,18 @@ class MetaTPESampler(BaseSampler):
         _require("gamma", gamma, 0.0 < gamma < 1.0, "between 0 and 1")
         _require("eta", eta, eta > 1.0 and math.isfinite(eta), "more than 1")
         _require("epsilon", epsilon, 0.0 <= epsilon <= 1.0, "from 0 to 1")
-        _require("weights", weights, weights in ("similarity", "uniform"), '"similarity" or "uniform"')
+        _require(
+            "weights", weights, weights in ("similarity", "uniform"), '"similarity" or "uniform"'
+        )
         self._settings = Settings(gamma, eta, n_mc_samples, weights == "uniform")
         self._n_startup_trials = n_startup_trials
         self._n_ei_candidates = n_ei_candidates
         self._epsilon = epsilon
         self._search_space = dict(search_space or {})
         self._sources = _as_tasks(sources)
-        self._warm_starts = self._rank_warm_starts() if warm_start else []
+        self._warm_starts = (
+            first_configurations(self._sources, n_startup_trials) if warm_start else []
+        )
         self._seed = seed
         self._forget()
 
@@ -129,18 +133,6 @@ class MetaTPESampler(BaseSampler):
 
     def __str__(self) -> str:
         return f"MetaTPESampler({len(self._sources)} sources, seed={self._seed})"
-
-    def _rank_warm_starts(self) -> list[Configuration]:
-        """Return the configurations of the first trials, and a reserve."""
-        best = []
-        for task in self._sources:
-            assert task.violation is not None
-            ranked = order(task.losses, task.violation)[: self._n_startup_trials + _N_RANDOM]
-            best.append(task.configurations([int(row) for row in ranked]))
-        # From the past tasks alone: every worker that has them shuffles alike.
-        digest = hashlib.sha256(b"".join(t.X.tobytes() + t.losses.tobytes() for t in self._sources))
-        rng = np.random.default_rng(int.from_bytes(digest.digest()[:8], "big"))
-        return warm_starts(best, self._n_startup_trials, rng=rng)
 
     # Random numbers ------------------------------------------------------------------------------
 
@@ -253,9 +245,13 @@ class MetaTPESampler(BaseSampler):
         for name, n_lost in past.n_lost.items():
             n = past.n_observations[name]
             if n_lost == n:
-                self._say(f"source {name!r} is skipped: it has no parameter in common with the study.")
+                self._say(
+                    f"source {name!r} is skipped: it has no parameter in common with the study."
+                )
             else:
-                self._say(f"source {name!r}: {n_lost} of {n} observations lie outside of the space.")
+                self._say(
+                    f"source {name!r}: {n_lost} of {n} observations lie outside of the space."
+                )
 
     def _say(self, message: str) -> None:
         if message not in self._said:
@@ -341,7 +337,9 @@ class MetaTPESampler(BaseSampler):
             X = moment.with_fixed(rng.permutation(all_cells(columns)[0]))
             is_new = moment.is_new(X)
         if not is_new.any():
-            self._say("every configuration of the space has been evaluated; they are repeated now.")
+            self._say(
+                "every configuration of the space has been evaluated; they are repeated now."
+            )
             return X
         return X[is_new]
 
@@ -357,7 +355,9 @@ def _as_tasks(sources: Sequence[Study | Task]) -> list[Task]:
         raise ValueError("sources must be a list of studies or tasks; write [study].")
     tasks: list[Task] = []
     for source in sources:
-        if isinstance(source, Study) and not any(map(is_counted, source.get_trials(deepcopy=False))):
+        if isinstance(source, Study) and not any(
+            map(is_counted, source.get_trials(deepcopy=False))
+        ):
             _logger.warning("source %r is skipped: it has no finished trial.", source.study_name)
             continue
         if not isinstance(source, Study | Task):

@@ -13,8 +13,8 @@ def gamma_similarity(
     """Return how much the best regions of two tasks overlap: intersection over union, in [0, 1].
 
     Measured in the space of `a`, on its floor(log_eta n) most important parameters, n being the
-    number of good observations of `a`. With too few observations for one parameter it is 1, and 0 where
-    `b` has none of the parameters.
+    number of good observations of `a`. With too few observations for one parameter it is 1, and 0
+    where `b` has none of the parameters.
 
     Args:
         a: The task to compare with.

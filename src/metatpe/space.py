@@ -1,7 +1,7 @@
 r"""Search spaces as columns of the unit cube.
 
-Every parameter is a column in [0, 1]; densities are taken against the uniform measure there, so that
-a density of one means "nothing known".
+Every parameter is a column in [0, 1]; densities are taken against the uniform measure there, so
+that a density of one means "nothing known".
 
     continuous    x = (t(v) - t(low)) / (t(high) - t(low)),  t = log where the distribution says so
     stepped       K cells; a linear grid has equal cells, an integer v on a log scale has the cell
@@ -11,7 +11,8 @@ a density of one means "nothing known".
 A grid of more than `MAX_CELLS` values is a continuous column that is rounded when it is decoded.
 Missing is NaN: the parameter was not used, or its value does not fit this space.
 
-Shapes: X is (n, d), one row a configuration, one column a parameter, in the order of `Space.names`.
+Shapes: X is (n, d), one row a configuration, one column a parameter, in the order of
+`Space.names`.
 """
 
 from __future__ import annotations
@@ -36,7 +37,6 @@ Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 MAX_CELLS = 256
-_MISSING = object()
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +115,6 @@ class _Column:
     def _count_values(self) -> int:
         """Return the number of values, 0 for infinitely many."""
         if self.distribution.single():
-            self.step = self.step or 1.0
             return 1
         return 0 if self.step is None else round((self.high - self.low) / self.step) + 1
 
@@ -126,23 +125,18 @@ class _Column:
     def is_discrete(self) -> bool:
         return 0 < self.n_values <= MAX_CELLS
 
-    def cells(self) -> tuple[Floats | None, Floats | None]:
-        """Return the borders of the cells and the position of the value inside each."""
+    def edges(self) -> Floats | None:
+        """Return the borders of the cells, None for a continuous column."""
         if not self.is_discrete:
-            return None, None
+            return None
         if self.n_values == 1:
-            return np.array([0.0, 1.0]), np.array([0.5])
+            return np.array([0.0, 1.0])
         step = self.step or 1.0
-        numbers = self.low + step * np.arange(self.n_values)
         borders = self.low + step * (np.arange(self.n_values + 1) - 0.5)
-        edges = self._to_unit(borders)
+        scaled = np.log(borders) if self.is_log else borders
+        edges: Floats = (scaled - self.start) / (self.end - self.start)
         edges[0], edges[-1] = 0.0, 1.0
-        return edges, self._to_unit(numbers)
-
-    def _to_unit(self, numbers: Floats) -> Floats:
-        scaled = np.log(numbers) if self.is_log else numbers
-        unit: Floats = (scaled - self.start) / (self.end - self.start)
-        return unit
+        return edges
 
     def number(self, value: Any) -> float:
         """Return the number of a value, NaN where this distribution has no such value."""
@@ -158,28 +152,6 @@ class _Column:
 
     def _search(self, value: Any) -> float:
         return next((float(i) for i, c in enumerate(self.choices or ()) if c == value), math.nan)
-
-    def encode(self, numbers: Floats) -> Floats:
-        """Return the coordinates of numbers; NaN outside the range, the nearest value off a grid."""
-        slack = 1e-8 * (self.step or 0.0)  # rounding of low + k * step must not push a value out
-        inside = (numbers >= self.low - slack) & (numbers <= self.high + slack)
-        kept = np.where(inside, numbers, np.nan)
-        if self.n_values == 1:
-            return np.where(np.isnan(kept), np.nan, 0.5)
-        if self.step is not None:
-            kept = self.low + self.step * np.round((kept - self.low) / self.step)
-        return self._to_unit(kept)
-
-    def decode(self, x: Floats) -> Floats:
-        """Return the numbers at coordinates (the inverse of `encode`)."""
-        if self.n_values == 1:
-            return np.where(np.isnan(x), np.nan, self.low)
-        scaled = self.start + x * (self.end - self.start)
-        numbers = np.exp(scaled) if self.is_log else scaled
-        if self.step is not None:
-            numbers = self.low + self.step * np.round((numbers - self.low) / self.step)
-        clipped: Floats = np.clip(numbers, self.low, self.high)
-        return clipped
 
     def value(self, number: float) -> Any:
         """Return Optuna's value of a number."""
@@ -199,13 +171,44 @@ class _Column:
         steps = (number - self.low) / self.step
         return abs(steps - round(steps)) < 1e-8  # Optuna's own tolerance
 
-    def fit(self, value: Any) -> Any:
-        """Return `value`, or the nearest value of the grid, or `_MISSING` where none is near."""
-        if self.holds(value):
-            number = self.number(value)
-            return value if self.choices is not None else self.value(number)
-        x = self.encode(np.array([self.number(value)]))
-        return _MISSING if np.isnan(x[0]) else self.value(float(self.decode(x)[0]))
+
+@dataclass(frozen=True, eq=False)
+class _Scales:
+    """The numbers of all columns side by side, to encode and decode them at once; each (d,)."""
+
+    low: Floats
+    high: Floats
+    start: Floats  # of the unit interval, after log
+    length: Floats
+    step: Floats  # 1 where there is none
+    has_step: Mask
+    is_single: Mask
+    logs: list[int]  # the columns on a log scale
+
+    @classmethod
+    def of(cls, columns: Sequence[_Column]) -> _Scales:
+        start = np.array([c.start for c in columns], dtype=np.float64)
+        length = np.array([c.end for c in columns], dtype=np.float64) - start
+        return cls(
+            low=np.array([c.low for c in columns], dtype=np.float64),
+            high=np.array([c.high for c in columns], dtype=np.float64),
+            start=start,
+            length=np.where(length > 0, length, 1.0),  # a single value without a step
+            step=np.array([c.step or 1.0 for c in columns], dtype=np.float64),
+            has_step=np.array([c.step is not None for c in columns], dtype=np.bool_),
+            is_single=np.array([c.n_values == 1 for c in columns], dtype=np.bool_),
+            logs=[j for j, c in enumerate(columns) if c.is_log],
+        )
+
+    @cached_property
+    def slack(self) -> Floats:
+        """What rounding may add to low + k * step."""
+        return np.where(self.has_step, 1e-8 * self.step, 0.0)
+
+    def snap(self, numbers: Floats) -> Floats:  # (n, d) -> (n, d), a copy
+        """Return the nearest numbers on the grid, where there is one."""
+        on_grid = self.low + self.step * np.round((numbers - self.low) / self.step)
+        return np.where(self.has_step, on_grid, numbers)
 
 
 class _Index(dict[Any, float]):
@@ -262,13 +265,25 @@ class Space:
     @cached_property
     def columns(self) -> Columns:
         """The kind of each column."""
-        cells = [column.cells() for column in self._columns.values()]
-        choices = [column.choices is not None for column in self._columns.values()]
+        columns = list(self._columns.values())
+        grid = np.full((MAX_CELLS, len(self)), np.nan)
+        for j, column in enumerate(columns):
+            if column.is_discrete:
+                step = column.step or 1.0
+                grid[: column.n_values, j] = column.low + step * np.arange(column.n_values)
+        points = self.encode_numbers(grid)
         return Columns(
-            edges=tuple(edges for edges, _ in cells),
-            points=tuple(points for _, points in cells),
-            is_categorical=np.array(choices, dtype=np.bool_),
+            edges=tuple(column.edges() for column in columns),
+            points=tuple(
+                points[: column.n_values, j] if column.is_discrete else None
+                for j, column in enumerate(columns)
+            ),
+            is_categorical=np.array([c.choices is not None for c in columns], dtype=np.bool_),
         )
+
+    @cached_property
+    def _scales(self) -> _Scales:
+        return _Scales.of(list(self._columns.values()))
 
     def __len__(self) -> int:
         return len(self._distributions)
@@ -292,11 +307,16 @@ class Space:
         return found
 
     def encode_numbers(self, numbers: Floats) -> Floats:  # (n, d) -> (n, d)
-        """Return the points of the unit cube of numbers made by `numbers`."""
-        X = np.empty_like(numbers)
-        for j, column in enumerate(self._columns.values()):
-            X[:, j] = column.encode(numbers[:, j])
-        return X
+        """Return the points of the unit cube of numbers made by `numbers`.
+
+        NaN outside the range; off a grid, the nearest value on it.
+        """
+        a = self._scales
+        is_inside = (numbers >= a.low - a.slack) & (numbers <= a.high + a.slack)
+        snapped = a.snap(np.where(is_inside, numbers, np.nan))
+        snapped[:, a.logs] = np.log(snapped[:, a.logs])
+        X = (snapped - a.start) / a.length
+        return np.where(a.is_single & ~np.isnan(X), 0.5, X)
 
     def encode(self, params: Sequence[Mapping[str, Any]]) -> Floats:  # (n, d)
         """Return configurations as points of the unit cube.
@@ -307,11 +327,12 @@ class Space:
         return self.encode_numbers(self.numbers(params))
 
     def decode_numbers(self, X: Floats) -> Floats:  # (n, d) -> (n, d)
-        """Return the numbers of points of the unit cube."""
-        numbers = np.empty_like(X)
-        for j, column in enumerate(self._columns.values()):
-            numbers[:, j] = column.decode(X[:, j])
-        return numbers
+        """Return the numbers of points of the unit cube (the inverse of `encode_numbers`)."""
+        a = self._scales
+        numbers = a.start + X * a.length
+        numbers[:, a.logs] = np.exp(numbers[:, a.logs])
+        clipped: Floats = np.clip(a.snap(numbers), a.low, a.high)
+        return clipped
 
     def values(self, numbers: Floats) -> list[dict[str, Any]]:
         """Return configurations of numbers as Optuna has them; a missing coordinate is left out."""
@@ -334,5 +355,11 @@ class Space:
 
         A value off the grid is moved to the nearest one; a value outside is left out.
         """
-        fitted = {n: c.fit(params[n]) for n, c in self._columns.items() if n in params}
-        return {name: value for name, value in fitted.items() if value is not _MISSING}
+        if not params:
+            return {}
+        fitted = self.decode(self.encode([params]))[0]
+        for name in fitted:
+            if self._columns[name].holds(params[name]):
+                column = self._columns[name]
+                fitted[name] = column.value(column.number(params[name]))
+        return fitted

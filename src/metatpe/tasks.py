@@ -1,8 +1,8 @@
 """Past problems as frozen arrays, and where they come from.
 
-A `Task` is what the method sees of a finished study: points of the unit cube, losses that are always
-minimised (this is the one place where a maximised objective gets its minus sign), and by how much each
-observation violates its constraints.
+A `Task` is what the method sees of a finished study: points of the unit cube, losses that are
+always minimised (this is the one place where a maximised objective gets its minus sign), and by
+how much each observation violates its constraints.
 
 Shapes: X (n, d), losses (n, m), violation (n,); one row an observation.
 """
@@ -13,7 +13,7 @@ import difflib
 import fnmatch
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,7 @@ from optuna.trial import FrozenTrial, TrialState
 from metatpe.space import Floats, Mask, Space
 
 _logger = logging.getLogger(__name__)
+_LEFT_OUT: Floats = np.empty(0)  # an argument that was not given
 COUNTED = (TrialState.COMPLETE, TrialState.PRUNED)
 
 
@@ -39,13 +40,11 @@ class Task:
     """Finished evaluations of one problem.
 
     Args:
-        name: What plots and records call it.
-        space: The search space of the observations.
-        X: (n, d) points in the cube of `space`; NaN where a parameter was not used.
-        losses: (n, m), always minimised; inf is allowed, NaN is not.
-        violation: (n,), 0 where feasible; left out, all are.
-        objective_names: One name an objective, or none.
-        numbers: (n, d), the values that X was made from, as `Space.numbers` has them; left out, they
+        name: What plots and records call it. space: The search space of the observations. X: (n,
+        d) points in the cube of `space`; NaN where a parameter was not used. losses: (n, m),
+        always minimised; inf is allowed, NaN is not. violation: (n,), 0 where feasible; left out,
+        all are. objective_names: One name an objective, or none. numbers: (n, d), the values that
+        X was made from, as `Space.numbers` has them; left out, they
             are decoded from X, which may differ from the original in the last digit.
     """
 
@@ -53,22 +52,26 @@ class Task:
     space: Space
     X: Floats
     losses: Floats
-    violation: Floats | None = None
+    violation: Floats = field(default_factory=lambda: _LEFT_OUT)
     objective_names: tuple[str, ...] = ()
-    numbers: Floats | None = None
+    numbers: Floats = field(default_factory=lambda: _LEFT_OUT)
 
     def __post_init__(self) -> None:
-        violation = np.zeros(len(self.X)) if self.violation is None else self.violation
-        numbers = self.space.decode_numbers(np.asarray(self.X, dtype=np.float64)) if (
-            self.numbers is None
-        ) else self.numbers
-        for field, array in [
-            ("X", self.X), ("losses", self.losses), ("violation", violation), ("numbers", numbers)
-        ]:  # fmt: skip
-            frozen = np.array(array, dtype=np.float64)
-            frozen.flags.writeable = False
-            object.__setattr__(self, field, frozen)
+        self._freeze("X", self.X)
+        self._freeze("losses", self.losses)
+        is_feasible = self.violation is _LEFT_OUT
+        self._freeze("violation", np.zeros(len(self.X)) if is_feasible else self.violation)
+        if self.X.ndim == 2 and self.X.shape[1] == len(self.space):
+            is_decoded = self.numbers is _LEFT_OUT
+            self._freeze(
+                "numbers", self.space.decode_numbers(self.X) if is_decoded else self.numbers
+            )
         self._check()
+
+    def _freeze(self, name: str, array: Floats) -> None:
+        frozen = np.array(array, dtype=np.float64)
+        frozen.flags.writeable = False
+        object.__setattr__(self, name, frozen)
 
     def _check(self) -> None:
         n = len(self.X)
@@ -89,7 +92,6 @@ class Task:
         self._check_values()
 
     def _check_values(self) -> None:
-        assert self.violation is not None
         bad = {
             "losses must be numbers, but NaN is": np.isnan(self.losses).any(axis=1),
             "X must lie in [0, 1] (or be NaN), but does not": (
@@ -160,7 +162,6 @@ class Task:
 
     def configurations(self, rows: Sequence[int]) -> list[dict[str, Any]]:
         """Return the parameters of some observations, with the values that were stored."""
-        assert self.numbers is not None
         return self.space.values(self.numbers[list(rows)])
 
     def encode_in(self, space: Space) -> tuple[Floats, Mask]:  # (n, d), (n,)
@@ -184,7 +185,6 @@ class Task:
         i = self.space.names.index(name)
         if own == other:
             return self.X[:, i]
-        assert self.numbers is not None
         target = Space({name: other})
         numbers = self.numbers[:, i]
         if isinstance(own, CategoricalDistribution) or isinstance(other, CategoricalDistribution):
@@ -213,9 +213,13 @@ class Task:
             "task %r: %d of %d observations and the parameters %s are kept; missing: %s.",
             self.name, int(says.sum()), len(self), shared, lost or "nothing",
         )  # fmt: skip
-        assert self.violation is not None
         return Task(
-            self.name, space, X[says], self.losses[says], self.violation[says], self.objective_names
+            self.name,
+            space,
+            X[says],
+            self.losses[says],
+            self.violation[says],
+            self.objective_names,
         )
 
     def describe(self) -> str:
@@ -291,9 +295,7 @@ def joined(distributions: Sequence[BaseDistribution]) -> BaseDistribution:
     return IntDistribution(lowest, highest, log=last.log and lowest > 0)
 
 
-def load_tasks(
-    storage: str | BaseStorage, names: str | Sequence[str] = "*"
-) -> list[Task]:
+def load_tasks(storage: str | BaseStorage, names: str | Sequence[str] = "*") -> list[Task]:
     """Read past studies out of an Optuna storage.
 
     Args:

@@ -1,0 +1,107 @@
+"""How fast: the time of one suggestion, against Optuna's own samplers in the same run.
+
+    python benchmarks/suggest.py [--json suggest.json]
+
+An in-memory study with ten floats and two objectives; timed is `study.ask()` with its ten suggest
+calls, the median over a number of trials that are told in between. Every sampler gets the same
+finished trials first. The last columns are ratios to `TPESampler(multivariate=True)` at the same
+number of trials, without any past.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import time
+from collections.abc import Callable
+
+for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(variable, "1")  # one core for everyone, before numpy is loaded
+
+import numpy as np
+import optuna
+from optuna.distributions import FloatDistribution
+from optuna.samplers import BaseSampler, RandomSampler, TPESampler
+
+from metatpe import MetaTPESampler, Space, Task
+
+N_DIMENSIONS, N_TRIALS = 10, (100, 1000, 3000)
+SPACE = {f"x{d}": FloatDistribution(0.0, 1.0) for d in range(N_DIMENSIONS)}
+RIVAL = "optuna TPE multivariate"
+
+
+def losses(X: np.ndarray, shift: float) -> np.ndarray:
+    """Return two conflicting objectives of points (n, d)."""
+    return np.stack([((X - 0.4 - shift) ** 2).sum(1), ((X - 0.6 - shift) ** 2).sum(1)], axis=1)
+
+
+def past_tasks(n_tasks: int, n_trials: int) -> list[Task]:
+    rng = np.random.default_rng(7)
+    tasks = []
+    for m in range(n_tasks):
+        X = rng.random((n_trials, N_DIMENSIONS))
+        tasks.append(Task(f"past {m}", Space(SPACE), X, losses(X, 0.02 * m)))
+    return tasks
+
+
+def filled_study(n: int) -> optuna.Study:
+    """Return a study with n finished trials that gather around its optimum."""
+    rng = np.random.default_rng(3)
+    X = np.clip(0.5 + 0.25 * rng.normal(size=(n, N_DIMENSIONS)), 0.0, 1.0)
+    study = optuna.create_study(directions=["minimize", "minimize"])
+    study.add_trials(
+        optuna.create_trial(
+            params=dict(zip(SPACE, x.tolist(), strict=True)),
+            distributions=SPACE,
+            values=f.tolist(),
+        )
+        for x, f in zip(X, losses(X, 0.0), strict=True)
+    )
+    return study
+
+
+def time_suggestions(study: optuna.Study, sampler: BaseSampler, n: int) -> float:
+    """Return the median seconds of `ask` and ten suggest calls."""
+    study.sampler = sampler
+    seconds = []
+    for _ in range(n + 2):
+        start = time.perf_counter()
+        trial = study.ask()
+        x = np.array([[trial.suggest_float(name, 0.0, 1.0) for name in SPACE]])
+        seconds.append(time.perf_counter() - start)
+        study.tell(trial, losses(x, 0.0)[0].tolist())
+    return float(np.median(seconds[2:]))  # the first ones fill caches
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--json", help="write the times to this file")
+    parser.add_argument(
+        "--repeats", type=int, default=20, help="timed suggestions of each sampler"
+    )
+    args = parser.parse_args()
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    samplers: dict[str, Callable[[], BaseSampler]] = {
+        "metatpe": lambda: MetaTPESampler(seed=0),
+        "metatpe, 5 x 200": lambda: MetaTPESampler(past_tasks(5, 200), seed=0),
+        "metatpe, 20 x 1000": lambda: MetaTPESampler(past_tasks(20, 1000), seed=0),
+        RIVAL: lambda: TPESampler(multivariate=True, seed=0),
+        "optuna TPE": lambda: TPESampler(seed=0),
+        "optuna random": lambda: RandomSampler(seed=0),
+    }
+    times: dict[str, dict[int, float]] = {name: {} for name in samplers}
+    for n in N_TRIALS:
+        for name, make in samplers.items():
+            times[name][n] = time_suggestions(filled_study(n), make(), args.repeats)
+    print(f"{'ms (ratio)':<26}" + "".join(f"{f'{n} trials':>20}" for n in N_TRIALS))
+    for name, by_n in times.items():
+        cells = "".join(f"{1e3 * t:11.2f} ({t / times[RIVAL][n]:6.3f})" for n, t in by_n.items())
+        print(f"{name:<26}{cells}")
+    if args.json:
+        with open(args.json, "w") as file:
+            json.dump(times, file, indent=1)
+
+
+if __name__ == "__main__":
+    main()

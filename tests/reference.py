@@ -1,0 +1,100 @@
+"""The method in plain loops, from the paper's equations: what the fast code must agree with.
+
+A point x has a coordinate a column (NaN: missing) and losses f. A column is (edges of its cells or
+None, is it categorical), a density (columns, centres, bandwidths).
+"""
+
+from itertools import pairwise
+from math import ceil, floor, inf, isfinite, isnan, log, prod, sqrt
+from operator import le
+from statistics import NormalDist, fmean, pstdev, quantiles
+
+Point = list[float]
+Column = tuple[list[float] | None, bool]
+Density = tuple[list[Column], list[Point], list[float]]
+
+
+def fronts(f: list[Point], rows: list[int]) -> list[list[int]]:
+    left = {i for i in rows for j in rows if f[j] != f[i] and all(map(le, f[j], f[i]))}
+    return [[i for i in rows if i not in left], *fronts(f, sorted(left))] if rows else []
+
+
+def crowding(f: list[Point], front: list[int], i: int) -> float:
+    distance = 0.0
+    for m, own in enumerate(f[i]):
+        line = sorted((f[j][m], j) for j in front if isfinite(f[j][m]))
+        if isfinite(own) and (spread := line[-1][0] - line[0][0]) > 0:
+            k = line.index((own, i))
+            is_end = k in (0, len(line) - 1)
+            distance += inf if is_end else (line[k + 1][0] - line[k - 1][0]) / spread
+    return 0.0 if [f[j] for j in front].count(f[i]) > 1 else distance
+
+
+def split(f: list[Point], violation: Point, gamma: float) -> tuple[list[int], list[int]]:
+    ranked = fronts(f, [i for i, v in enumerate(violation) if v == 0])
+    order = [i for front in ranked for i in sorted(front, key=lambda i: -crowding(f, front, i))]
+    order += sorted({*range(len(f))} - {*order}, key=lambda i: (violation[i], i))
+    n_front = len(ranked[0]) if ranked and len(f[0]) > 1 else 0
+    n_good = min(len(f) - 1, max(ceil(round(gamma * len(f), 9)), n_front))
+    return order[:n_good], order[n_good:]
+
+
+def fit(columns: list[Column], centers: list[Point]) -> Density:
+    h = []
+    for j, (edges, is_categorical) in enumerate(columns):
+        present = [c[j] for c in centers if not isnan(c[j])] or [0.0]
+        low, _, high = quantiles(present, method="inclusive") if present[1:] else (0, 0, 0)
+        scott = 1.059 * min(pstdev(present), (high - low) / 1.34) * len(present) ** -0.2
+        step = 0.0 if edges is None or is_categorical else min(0.1, 1 / (len(edges) - 1))
+        h.append(min(0.5, max(0.1 / sqrt(len(present)), step, scott)))
+    return columns, centers, h
+
+
+def kernel(column: Column, x: float, c: float, h: float) -> float:
+    if isnan(c):
+        return 1.0
+    (edges, is_categorical), gauss = column, NormalDist(c, h)
+    if edges is None:
+        return gauss.pdf(x) / (gauss.cdf(1) - gauss.cdf(0))
+    cell, own = (sum(edge <= z for edge in edges[1:-1]) for z in (x, c))
+    mass = (gauss.cdf(edges[cell + 1]) - gauss.cdf(edges[cell])) / (gauss.cdf(1) - gauss.cdf(0))
+    if is_categorical and len(edges) > 2:
+        mass = 0.9 if cell == own else 0.1 / (len(edges) - 2)
+    return mass / (edges[cell + 1] - edges[cell])
+
+
+def density(p: Density, x: Point) -> float:
+    columns, centers, h = p
+    return (1 + sum(prod(map(kernel, columns, x, c, h)) for c in centers)) / (len(centers) + 1)
+
+
+def reduced(p: Density, kept: list[int]) -> Density:
+    columns, *centers, h = [[row[j] for j in kept] for row in (p[0], *p[1], p[2])]
+    return columns, centers, h
+
+
+def importance(p: Density, j: int, gamma: float) -> float:
+    cells, p_j = pairwise(p[0][j][0] or [i / 300 for i in range(301)]), reduced(p, [j])
+    return gamma**2 * sum((b - a) * (density(p_j, [(a + b) / 2]) - 1) ** 2 for a, b in cells)
+
+
+def kept_columns(goods: list[Density], gamma: float, eta: float) -> list[int]:
+    V = []
+    for j in range(len(goods[0][0])):
+        having = [p for p in goods if not all(isnan(c[j]) for c in p[1])]
+        V.append(fmean([importance(p, j, gamma) for p in having] or [0.0]))
+    top = sorted(range(len(V)), key=lambda j: -V[j])
+    return sorted(top[: floor(log(len(goods[0][1]), eta))])
+
+
+def similarity(p: Density, q: Density, nodes: list[tuple[Point, float]]) -> float:
+    d = sum(mass * max(0.0, 1 - density(p, x) / density(q, x)) for x, mass in nodes)
+    return (1 - d) / (1 + d)
+
+
+def weights(s: list[float]) -> list[float]:
+    return [1 - sum(s) / (len(s) + 1), *(s_m / (len(s) + 1) for s_m in s)]
+
+
+def joint(side: list[Density], w: list[float], x: Point) -> float:
+    return sum(w_m * len(p[1]) * density(p, x) for w_m, p in zip(w, side, strict=True))
