@@ -62,7 +62,7 @@ def draw_candidates(
 
 def score(tasks: Sequence[Densities], weights: Floats, X: Floats) -> Floats:  # (C,)
     """Return the acquisition at complete points; tasks without a weight are not looked at."""
-    weighty = np.flatnonzero(weights)
+    weighty = [m for m in range(len(tasks)) if weights[m] > 0]
     points = Points.of(tasks[0].good.columns, X, is_coarse=True)
     goods, bads = [tasks[m].good for m in weighty], [tasks[m].bad for m in weighty]
     return log_density_ratio(

@@ -4,10 +4,10 @@ r"""The Parzen estimator of mixed spaces.
 
 with all densities against the uniform measure of the unit cube, and
 
-    continuous    k(x, c) = phi((x - c)/h) / (h * (Phi((1 - c)/h) - Phi(-c/h)))   truncated to [0, 1]
-    stepped       k(x, c) = the truncated Gaussian's mass in the cell of x / width of the cell
-    categorical   k(x, c) = K * 0.9 if x and c are the same choice, else K * 0.1/(K - 1)
-    missing c     k(x, c) = 1
+    continuous   k(x, c) = phi((x - c)/h) / (h * (Phi((1 - c)/h) - Phi(-c/h)))  truncated to [0, 1]
+    stepped      k(x, c) = the truncated Gaussian's mass in the cell of x / width of the cell
+    categorical  k(x, c) = K * 0.9 if x and c are the same choice, else K * 0.1/(K - 1)
+    missing c    k(x, c) = 1
 
 The bandwidth h of a column is Scott's with the robust spread, and vanishes as n grows (a constant
 floor, as in the authors' code, never converges):

@@ -49,7 +49,8 @@ def ranks(losses: Floats) -> Ints:  # (n, m) -> (n,)
     if losses.shape[1] == 1:
         return np.unique(losses[:, 0], return_inverse=True)[1].astype(np.int64)
     # moocore takes infinities as numbers; `+ 0.0` makes -0.0 and 0.0 the same bits.
-    return moocore.pareto_rank(losses + 0.0).astype(np.int64)
+    rank: Ints = moocore.pareto_rank(losses + 0.0).astype(np.int64)
+    return rank
 
 
 def _best_first(losses: Floats, members: Ints) -> Ints:

@@ -3,10 +3,9 @@
 Two things, each in attributes that stay under the 2,046 characters that every relational storage
 takes:
 
-    user attribute    metatpe            origin, task weights, kept parameters: for people and plots
-    system attributes metatpe:plan:0...  the configuration that was chosen: other workers read it
-    while
-                                         the trial runs, before its parameters are stored
+    user attribute     metatpe             origin, task weights, kept parameters: for people and plots
+    system attributes  metatpe:plan:0 ...  the configuration that was chosen, which other workers
+                                           read while the trial runs and has no parameters yet
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ class Past:
         self._nodes: dict[tuple[int, ...], list[Nodes]] = {}
 
     @property
-    def V(self) -> Floats:  # (M, d)
+    def importances(self) -> Floats:  # (M, d)
         """The importance of each column in each past task."""
         if self._V is None:
             self._V = np.stack(
@@ -93,7 +93,7 @@ def weigh(target: Parzen, past: Past, settings: Settings) -> tuple[Floats, tuple
     n_past = len(past.densities)
     if settings.is_naive or n_past == 0:
         return np.full(n_past + 1, 1.0 / (n_past + 1)), ()
-    V = np.vstack([importances(target, settings.gamma)[None], past.V])
+    V = np.vstack([importances(target, settings.gamma)[None], past.importances])
     kept = kept_columns(mean_importances(V), len(target), settings.eta)
     s = similarities(target, past.nodes(kept), n_past) if kept else np.ones(n_past)
     return task_weights(s), kept

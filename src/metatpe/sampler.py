@@ -350,7 +350,7 @@ def _require(name: str, value: Any, holds: bool, wanted: str) -> None:
 
 
 def _as_tasks(sources: Sequence[Study | Task]) -> list[Task]:
-    """Return the sources as tasks with names of their own; those without a finished trial are left out."""
+    """Return the sources as tasks with names of their own, without those that are empty."""
     if isinstance(sources, Study | Task):
         raise ValueError("sources must be a list of studies or tasks; write [study].")
     tasks: list[Task] = []

@@ -1,4 +1,4 @@
-"""The paper's two measures on their own: how alike two tasks are, and which parameters matter in one."""
+"""The paper's two measures on their own: how alike tasks are, and which parameters matter."""
 
 from __future__ import annotations
 

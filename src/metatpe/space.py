@@ -108,7 +108,7 @@ class _Column:
                 "use a float, int or categorical one."
             )
         self.n_values = self._count_values()
-        # Half a step on both sides, so that the first and the last value of a grid have full cells.
+        # Half a step on both sides, so that the ends of a grid have full cells.
         half = 0.0 if self.step is None else self.step / 2
         self.start, self.end = self._scale(self.low - half), self._scale(self.high + half)
 
@@ -132,8 +132,8 @@ class _Column:
         if self.n_values == 1:
             return np.array([0.0, 1.0])
         step = self.step or 1.0
-        borders = self.low + step * (np.arange(self.n_values + 1) - 0.5)
-        scaled = np.log(borders) if self.is_log else borders
+        borders: Floats = self.low + step * (np.arange(self.n_values + 1) - 0.5)
+        scaled: Floats = np.log(borders) if self.is_log else borders
         edges: Floats = (scaled - self.start) / (self.end - self.start)
         edges[0], edges[-1] = 0.0, 1.0
         return edges
@@ -243,7 +243,8 @@ class Space:
     """Named Optuna distributions and the columns they are encoded to.
 
     >>> from optuna.distributions import FloatDistribution, IntDistribution
-    >>> space = Space({"lr": FloatDistribution(1e-4, 1e-2, log=True), "depth": IntDistribution(1, 4)})
+    >>> lr, depth = FloatDistribution(1e-4, 1e-2, log=True), IntDistribution(1, 4)
+    >>> space = Space({"lr": lr, "depth": depth})
     >>> space.encode([{"lr": 1e-3, "depth": 1}])
     array([[0.5  , 0.125]])
     """
@@ -300,7 +301,7 @@ class Space:
         return f"Space({self._distributions!r})"
 
     def numbers(self, params: Sequence[Mapping[str, Any]]) -> Floats:  # (n, d)
-        """Return each configuration's values as numbers; NaN where one is absent or not a choice."""
+        """Return the values as numbers; NaN where one is absent or not a choice."""
         found = np.full((len(params), len(self)), np.nan)
         for j, (name, column) in enumerate(self._columns.items()):
             found[:, j] = [column.number(p[name]) if name in p else math.nan for p in params]
@@ -335,7 +336,7 @@ class Space:
         return clipped
 
     def values(self, numbers: Floats) -> list[dict[str, Any]]:
-        """Return configurations of numbers as Optuna has them; a missing coordinate is left out."""
+        """Return numbers as configurations; a missing coordinate is left out."""
         columns = list(self._columns.items())
         return [
             {

@@ -76,11 +76,11 @@ class Task:
     def _check(self) -> None:
         n = len(self.X)
         wanted = {"X": (n, len(self.space)), "numbers": (n, len(self.space)), "violation": (n,)}
-        for field, shape in wanted.items():
-            if getattr(self, field).shape != shape:
+        for name, shape in wanted.items():
+            if getattr(self, name).shape != shape:
                 raise ValueError(
-                    f"task {self.name!r}: {field} must have the shape {shape}, "
-                    f"but has {getattr(self, field).shape}."
+                    f"task {self.name!r}: {name} must have the shape {shape}, "
+                    f"but has {getattr(self, name).shape}."
                 )
         if self.losses.ndim != 2 or len(self.losses) != n or self.losses.shape[1] == 0:
             raise ValueError(
@@ -171,14 +171,15 @@ class Task:
         more than half of the parameters that both spaces have says too little, and so does
         one that used none of them.
         """
-        X, n_lost, n_used = np.full((len(self), len(space)), np.nan), 0, 0
+        X = np.full((len(self), len(space)), np.nan)
+        n_lost, n_used = np.zeros((2, len(self)), dtype=np.int64)
         for j, name in enumerate(space.names):
             if name in self.space.names:
                 X[:, j] = self._column_in(space, name)
                 used = ~np.isnan(self.X[:, self.space.names.index(name)])
-                n_used = n_used + used
-                n_lost = n_lost + (used & np.isnan(X[:, j]))
-        return X, np.broadcast_to((n_used > 0) & (2 * n_lost <= n_used), len(self))
+                n_used += used
+                n_lost += used & np.isnan(X[:, j])
+        return X, (n_used > 0) & (2 * n_lost <= n_used)
 
     def _column_in(self, space: Space, name: str) -> Floats:  # (n,)
         own, other = self.space.distributions[name], space.distributions[name]
@@ -278,7 +279,7 @@ def used_distributions(trials: Sequence[FrozenTrial]) -> dict[str, BaseDistribut
 
 
 def joined(distributions: Sequence[BaseDistribution]) -> BaseDistribution:
-    """Return one distribution that has the values of all; where kinds differ, the last one's kind."""
+    """Return one distribution with the values of all; if kinds differ, of the last one's kind."""
     last = distributions[-1]
     if all(d == last for d in distributions):
         return last
