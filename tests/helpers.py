@@ -20,12 +20,13 @@ from optuna.distributions import (
 )
 
 from metatpe import Space, Task
+from metatpe._kde import Parzen, Points
 from metatpe.space import Columns, Floats
 
 NAN, INF = float("nan"), float("inf")
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore", FutureWarning)  # that some of them are deprecated is the point
+    warnings.simplefilter("ignore")  # some are deprecated, and some do not end on their step
     DISTRIBUTIONS: dict[str, BaseDistribution] = {
         "float": FloatDistribution(-3.0, 5.0),
         "log float": FloatDistribution(1e-5, 1e2, log=True),
@@ -70,6 +71,12 @@ MIXED = Space(
 @st.composite
 def distributions(draw: st.DrawFn) -> BaseDistribution:
     """Any distribution that Optuna has, with numbers of ordinary size."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*not divisible by `step`")
+        return _distribution(draw)
+
+
+def _distribution(draw: st.DrawFn) -> BaseDistribution:
     kind = draw(st.sampled_from(["float", "log float", "step", "int", "log int", "categorical"]))
     if kind == "categorical":
         choice = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3)
@@ -122,6 +129,18 @@ def whole_space(columns: Columns, n: int) -> tuple[Floats, Floats]:  # (S, d), (
         widths.append(np.diff(borders))
     volumes = np.array(list(itertools.product(*widths))).prod(axis=1)
     return np.array(list(itertools.product(*axes))), volumes
+
+
+def pdf(parzen: Parzen, X: Floats) -> Floats:  # (C, d) -> (C,)
+    """Return the density at some points, in double precision."""
+    return np.exp(parzen.log_pdf(Points.of(parzen.columns, X)))
+
+
+def without(X: Floats, *columns: int) -> Floats:
+    """Return points, write-protected, with all of some coordinates missing."""
+    copy = np.array(X)
+    copy[:, list(columns)] = np.nan
+    return locked(copy)
 
 
 def plain_columns(columns: Columns) -> list[reference.Column]:

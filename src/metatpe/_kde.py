@@ -20,7 +20,7 @@ All centres share h, so log prod_d k_d is a matrix product of features of x with
     Gaussian columns    features (x - 1/2)^2, x - 1/2, 1
     discrete columns    a one of the cell of x; a look-up in a table where K is large
 
-Shapes: centres (n, d), points (C, d), features (C, F), coefficients (F, n).
+Shapes: centres (n, d), points (C, d), features (F, C), coefficients (n, F).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ OWN_CHOICE = 0.9  # the categorical kernel's mass on its own choice, as in the a
 _ONE_HOT = 16  # above this many cells a look-up is cheaper than more columns in the product
 _BLOCK = (
     1 << 17
-)  # entries of the (points, centres) matrix worked on at a time: they stay in the cache
+)  # entries of the (centres, points) matrix worked on at a time: they stay in the cache
 _MAX_LOG = 600.0  # exp of more than this is near the end of float64
 _MAX_LOG_COARSE = 60.0  # and of float32
 _Real = TypeVar("_Real", np.float32, np.float64)
@@ -105,7 +105,7 @@ def kernel_mass(columns: Columns, j: int, h: float) -> Floats:  # (K, K)
 class Points:
     """Points prepared for `Parzen.log_pdf`: the features depend on the space alone."""
 
-    features: Floats  # (C, F)
+    features: Floats  # (F, C)
     cells: dict[int, Ints]  # column -> (C,), the columns that are looked up
     is_coarse: bool = False  # whether single precision will do, where bandwidths allow it
 
@@ -113,12 +113,13 @@ class Points:
     def of(cls, columns: Columns, X: Floats, *, is_coarse: bool = False) -> Points:
         """Prepare complete points (no NaN) of the given columns."""
         gaussian, one_hot, looked_up = _layout(columns)
-        centred = X[:, gaussian] - 0.5
-        blocks = [centred**2, centred, np.ones((len(X), 1))]
+        centred = X[:, gaussian].T - 0.5
+        blocks = [centred**2, centred, np.ones((1, len(X)))]
         for j in one_hot:
-            blocks.append(np.eye(columns.n_cells[j])[columns.cells(X[:, j], j)])
-        cells = {j: columns.cells(X[:, j], j) for j in looked_up}
-        return cls(np.hstack(blocks), cells, is_coarse)
+            cells = np.arange(columns.n_cells[j])[:, None]
+            blocks.append((columns.cells(X[:, j], j) == cells).astype(np.float64))
+        looked_up_cells = {j: columns.cells(X[:, j], j) for j in looked_up}
+        return cls(np.vstack(blocks), looked_up_cells, is_coarse)
 
     @cached_property
     def coarse(self) -> NDArray[np.float32]:
@@ -126,7 +127,7 @@ class Points:
         return self.features.astype(np.float32)
 
     def __len__(self) -> int:
-        return len(self.features)
+        return int(self.features.shape[1])
 
 
 def _layout(columns: Columns) -> tuple[list[int], list[int], list[int]]:
@@ -158,7 +159,7 @@ class Parzen:
 
     @cached_property
     def _coefficients(self) -> tuple[Floats, dict[int, Floats]]:
-        """The coefficients (F, n) and, for each column looked up, its table (K, n)."""
+        """The coefficients (n, F) and, for each column looked up, its table (n, K)."""
         gaussian, one_hot, looked_up = _layout(self.columns)
         centers, h = self.centers[:, gaussian].T, self.bandwidth[gaussian][:, None]
         is_missing = np.isnan(centers)
@@ -173,7 +174,7 @@ class Parzen:
             np.where(is_missing, 0.0, constant).sum(axis=0, keepdims=True),
             *(self._table(j) for j in one_hot),
         ]
-        return np.vstack(blocks), {j: self._table(j) for j in looked_up}
+        return np.ascontiguousarray(np.vstack(blocks).T), {j: self._table(j).T for j in looked_up}
 
     def _table(self, j: int) -> Floats:  # (K, n)
         """Return the log density in each cell of the kernel around each centre."""
@@ -216,8 +217,8 @@ class Parzen:
         """Return the log density at each of the points."""
         if self._peak > _MAX_LOG:  # only in spaces of a hundred columns or more
             log_kernels = _log_kernels(points.features, *self._coefficients, points, slice(None))
-            with_uniform = np.hstack([log_kernels, np.zeros((len(points), 1))])
-            log_sum: Floats = logsumexp(with_uniform, axis=1)
+            with_uniform = np.vstack([log_kernels, np.zeros((1, len(points)))])
+            log_sum: Floats = logsumexp(with_uniform, axis=0)
             return log_sum - math.log(len(self) + 1)
         if points.is_coarse and self._may_be_coarse:
             total = 1.0 + _kernel_sums(points.coarse, *self._coarse, points)
@@ -270,11 +271,11 @@ def _log_kernels(
     tables: Mapping[int, NDArray[_Real]],
     points: Points,
     block: slice,
-) -> NDArray[_Real]:  # (C, block)
+) -> NDArray[_Real]:  # (block, C)
     """Return the log of the kernel around each centre of the block at each point."""
-    log_kernels = features @ coefficients[:, block]
+    log_kernels = coefficients[block] @ features
     for j, table in tables.items():
-        log_kernels += table[:, block][points.cells[j]]
+        log_kernels += table[block][:, points.cells[j]]
     return log_kernels
 
 
@@ -285,12 +286,15 @@ def _kernel_sums(
     points: Points,
 ) -> Floats:  # (C,)
     """Return the sum of the kernels at each point, some centres at a time."""
-    n = coefficients.shape[1]
-    width = max(1, _BLOCK // max(len(points), 1))
+    n_rows = max(1, _BLOCK // max(len(points), 1))
     total = np.zeros(len(points))
-    for start in range(0, n, width):
-        kernels = _log_kernels(features, coefficients, tables, points, slice(start, start + width))
-        total += np.exp(kernels, out=kernels).sum(axis=1)
+    for start in range(0, len(coefficients), n_rows):
+        block = slice(start, start + n_rows)
+        kernels = _log_kernels(features, coefficients, tables, points, block)
+        if kernels.dtype == np.float32:
+            # Next to the uniform component's 1 this is nothing, but denormal numbers are slow.
+            np.maximum(kernels, np.float32(-80.0), out=kernels)
+        total += np.exp(kernels, out=kernels).sum(axis=0)
     return total
 
 

@@ -48,8 +48,10 @@ def ranks(losses: Floats) -> Ints:  # (n, m) -> (n,)
     """Return the non-domination rank of each observation, 0 for the first front."""
     if losses.shape[1] == 1:
         return np.unique(losses[:, 0], return_inverse=True)[1].astype(np.int64)
-    # moocore takes infinities as numbers; `+ 0.0` makes -0.0 and 0.0 the same bits.
-    rank: Ints = moocore.pareto_rank(losses + 0.0).astype(np.int64)
+    if not np.all(np.abs(losses) < 1e300):
+        # moocore 0.3 is wrong, or crashes, on infinities; places in line have the same dominance.
+        losses = np.stack([np.unique(v, return_inverse=True)[1] for v in losses.T], axis=1)
+    rank: Ints = moocore.pareto_rank(losses + 0.0).astype(np.int64)  # -0.0 is 0.0
     return rank
 
 

@@ -3,7 +3,7 @@
 Two things, each in attributes that stay under the 2,046 characters that every relational storage
 takes:
 
-    user attribute     metatpe             origin, task weights, kept parameters: for people and plots
+    user attribute     metatpe             origin, weights, kept parameters: for people and plots
     system attributes  metatpe:plan:0 ...  the configuration that was chosen, which other workers
                                            read while the trial runs and has no parameters yet
 """

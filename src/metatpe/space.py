@@ -132,7 +132,7 @@ class _Column:
         if self.n_values == 1:
             return np.array([0.0, 1.0])
         step = self.step or 1.0
-        borders: Floats = self.low + step * (np.arange(self.n_values + 1) - 0.5)
+        borders = self.low + step * (np.arange(self.n_values + 1, dtype=np.float64) - 0.5)
         scaled: Floats = np.log(borders) if self.is_log else borders
         edges: Floats = (scaled - self.start) / (self.end - self.start)
         edges[0], edges[-1] = 0.0, 1.0

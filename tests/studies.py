@@ -1,0 +1,208 @@
+"""Studies, past tasks and objectives that the tests of the sampler share."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import optuna
+from optuna.distributions import (
+    BaseDistribution,
+    CategoricalDistribution,
+    FloatDistribution,
+    IntDistribution,
+)
+from optuna.samplers import BaseSampler
+from optuna.storages import BaseStorage
+from optuna.study import Study
+from optuna.trial import FrozenTrial, TrialState, create_trial
+
+from metatpe import MetaTPESampler
+
+Params = dict[str, Any]
+Distributions = Mapping[str, BaseDistribution]
+Losses = Callable[[Params], list[float]]
+
+ONE, TWO = ("minimize",), ("minimize", "minimize")
+
+SPACE: dict[str, BaseDistribution] = {
+    "x": FloatDistribution(0.0, 1.0),
+    "lr": FloatDistribution(1e-4, 1.0, log=True),
+    "depth": IntDistribution(1, 8),
+    "kind": CategoricalDistribution(("a", "b", "c")),
+}
+SQUARE: dict[str, BaseDistribution] = {
+    "x": FloatDistribution(0.0, 1.0),
+    "y": FloatDistribution(0.0, 1.0),
+}
+GRID: dict[str, BaseDistribution] = {  # 4 * 3 * 2 = 24 configurations
+    "i": IntDistribution(0, 3),
+    "c": CategoricalDistribution(("p", "q", "r")),
+    "f": FloatDistribution(0.0, 0.5, step=0.5),
+}
+
+
+def two_losses(params: Params) -> list[float]:
+    """Return two losses that want different values of whatever numbers there are."""
+    numbers = [float(v) for v in params.values() if isinstance(v, int | float)]
+    penalty = 0.1 * sum(isinstance(v, str) and v in "bcqr" for v in params.values())
+    return [
+        penalty + sum((v - 0.2) ** 2 for v in numbers),
+        penalty + sum((v - 0.5) ** 2 for v in numbers),
+    ]
+
+
+def evaluate(
+    study: Study, n: int, *, space: Distributions = SPACE, losses: Losses = two_losses
+) -> list[Params]:
+    """Ask for and tell `n` trials, as many losses as the study has objectives; return what was
+    suggested."""
+    suggested = []
+    for _ in range(n):
+        trial = study.ask(dict(space))
+        study.tell(trial, losses(trial.params)[: len(study.directions)])
+        suggested.append(trial.params)
+    return suggested
+
+
+def new_study(
+    sampler: BaseSampler,
+    directions: Sequence[str] = TWO,
+    *,
+    trials: Sequence[FrozenTrial] = (),
+    storage: str | BaseStorage | None = None,
+    name: str | None = None,
+) -> Study:
+    """Return a study with this sampler, and with a history that was not its own."""
+    study = optuna.create_study(
+        directions=directions, sampler=sampler, storage=storage, study_name=name
+    )
+    study.add_trials(trials)
+    return study
+
+
+def past_study(
+    losses: Losses = two_losses,
+    *,
+    space: Distributions = SPACE,
+    n: int = 20,
+    seed: int = 0,
+    name: str = "past",
+    directions: Sequence[str] = TWO,
+    storage: str | BaseStorage | None = None,
+) -> Study:
+    """Return a study whose configurations are random."""
+    study = new_study(random_sampler(seed), directions, storage=storage, name=name)
+    evaluate(study, n, space=space, losses=losses)
+    return study
+
+
+def random_sampler(seed: int) -> BaseSampler:
+    return optuna.samplers.RandomSampler(seed=seed)
+
+
+def suggestions(
+    sampler: BaseSampler,
+    n: int = 12,
+    *,
+    losses: Losses = two_losses,
+    space: Distributions = SPACE,
+    directions: Sequence[str] = TWO,
+    trials: Sequence[FrozenTrial] = (),
+) -> list[Params]:
+    """Return what a sampler suggests to a new study, trial after trial."""
+    return evaluate(new_study(sampler, directions, trials=trials), n, space=space, losses=losses)
+
+
+def frozen(
+    params: Params,
+    values: Sequence[float] | float | None = None,
+    *,
+    space: Distributions = SQUARE,
+    state: TrialState = TrialState.COMPLETE,
+    reports: Mapping[int, float] | None = None,
+    constraint: float | None = None,
+    age: float = 0.0,
+    **system_attrs: Any,
+) -> FrozenTrial:
+    """Return a trial to add to a study; it began `age` seconds ago."""
+    trial = create_trial(
+        state=state,
+        values=[values] if isinstance(values, int | float) else values,
+        params=params,
+        distributions={name: space[name] for name in params},
+        intermediate_values=dict(reports or {}),
+        constraints=None if constraint is None else {"c": constraint},
+        system_attrs=system_attrs,
+    )
+    if age:
+        trial.datetime_start = datetime.datetime.now() - datetime.timedelta(seconds=age)
+    return trial
+
+
+def spread(n: int, shift: float = 0.0) -> list[Params]:
+    """Return `n` different points of SQUARE that fill it evenly."""
+    golden = (0.6180339887498949, 0.4142135623730951)
+    return [
+        {"x": (0.5 + shift + i * golden[0]) % 1.0, "y": (0.5 + shift + i * golden[1]) % 1.0}
+        for i in range(n)
+    ]
+
+
+def settled(**settings: Any) -> MetaTPESampler:
+    """Return a seeded sampler without a start-up and without random trials."""
+    return MetaTPESampler(**{"seed": 1, "n_startup_trials": 0, "epsilon": 0.0, **settings})
+
+
+def asked(study: Study, n: int = 3, space: Distributions = SQUARE) -> list[Params]:
+    """Return what is suggested to `n` trials that nobody finishes in between."""
+    return [study.ask(dict(space)).params for _ in range(n)]
+
+
+def next_suggestions(
+    trials: Sequence[FrozenTrial],
+    *,
+    directions: Sequence[str] = ONE,
+    space: Distributions = SQUARE,
+    **settings: Any,
+) -> list[Params]:
+    """Return what a sampler without a start-up suggests after a given history."""
+    return asked(new_study(settled(**settings), directions, trials=trials), space=space)
+
+
+def configurations(study: Study) -> list[tuple[Any, ...]]:
+    """Return the parameters of all trials in a form that sets can hold."""
+    return [tuple(sorted(t.params.items())) for t in study.trials]
+
+
+def in_space(params: Params, space: Distributions) -> bool:
+    """Return whether every parameter has a value that its distribution knows."""
+    return all(
+        space[name]._contains(space[name].to_internal_repr(value))
+        for name, value in params.items()
+    )
+
+
+def start_python(code: str, **environment: str) -> subprocess.Popen[str]:
+    """Start another Python that can import what the tests can."""
+    path = os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path)])
+    return subprocess.Popen(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": path, **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def answer_of(process: subprocess.Popen[str]) -> Any:
+    """Return what a process printed last, as JSON."""
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err
+    return json.loads(out.splitlines()[-1])

@@ -1,0 +1,215 @@
+"""Ranks, crowding and the split, against plain loops and in the cases that have gone wrong."""
+
+import numpy as np
+import pytest
+import reference
+from helpers import INF, locked
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from metatpe._pareto import crowding_distance, n_good, order, ranks, split
+from metatpe.space import Floats
+
+# Few different values: ties, duplicates and infinities are the normal case.
+loss = st.sampled_from([-INF, -1.0, -0.0, 0.0, 0.5, 1.0, 2.0, 1e300, -1e300, INF])
+vectors = st.integers(1, 4).flatmap(
+    lambda m: st.lists(st.lists(loss, min_size=m, max_size=m), min_size=1, max_size=20)
+)
+a_few = settings(max_examples=150, derandomize=True)
+
+
+def feasible(losses: Floats) -> Floats:
+    return np.zeros(len(losses))
+
+
+def brute_force_ranks(losses: Floats) -> list[int]:
+    fronts = reference.fronts(losses.tolist(), list(range(len(losses))))
+    return [next(r for r, front in enumerate(fronts) if i in front) for i in range(len(losses))]
+
+
+@given(vectors)
+@a_few
+def test_ranks_are_those_of_peeling_off_the_fronts(rows: list[list[float]]) -> None:
+    losses = locked(np.array(rows))
+    assert ranks(losses).tolist() == brute_force_ranks(losses)
+
+
+@given(vectors)
+@a_few
+def test_crowding_is_the_gap_between_the_neighbours(rows: list[list[float]]) -> None:
+    losses = locked(np.array(rows))
+    for front in reference.fronts(rows, list(range(len(rows)))):
+        crowding = [reference.crowding(rows, front, i) for i in front]
+        np.testing.assert_allclose(crowding_distance(losses[front]), crowding, rtol=1e-12)
+
+
+@given(vectors, st.data())
+@a_few
+def test_the_good_are_those_of_the_plain_loops(
+    rows: list[list[float]], data: st.DataObject
+) -> None:
+    violation = [data.draw(st.sampled_from([0.0, 0.0, 0.0, 0.5, 2.0, INF])) for _ in rows]
+    gamma = data.draw(st.sampled_from([0.05, 0.1, 0.3, 0.9]))
+    is_good = split(locked(np.array(rows)), locked(np.array(violation)), gamma)
+    good = reference.split(rows, violation, gamma)[0] if len(rows) > 1 else [0]
+    assert sorted(np.flatnonzero(is_good).tolist()) == sorted(good)
+
+
+@given(vectors, st.data())
+@a_few
+def test_the_split_takes_the_first_of_the_order(
+    rows: list[list[float]], data: st.DataObject
+) -> None:
+    n, losses = len(rows), np.array(rows)
+    violation = np.array([data.draw(st.sampled_from([0.0, 0.0, 1.0, 2.0])) for _ in rows])
+    is_pruned = np.array([data.draw(st.booleans()) for _ in rows])
+    late = [[1.0, -data.draw(st.integers(0, 3)), data.draw(loss)] for _ in rows]
+    lateness = np.where(is_pruned[:, None], late, 0.0)
+    gamma = data.draw(st.floats(0.01, 0.99))
+    ranked = order(losses, violation, locked(lateness))
+    assert sorted(ranked.tolist()) == list(range(n))
+    is_good = split(losses, violation, gamma, locked(lateness))
+    assert is_good[ranked[: is_good.sum()]].all()
+    is_ranked = (violation <= 0) & ~is_pruned
+    n_front = brute_force_ranks(losses[is_ranked]).count(0) if losses.shape[1] > 1 else 0
+    assert is_good.sum() == n_good(n, gamma, n_front)
+
+
+def test_completed_come_before_pruned_and_pruned_before_infeasible() -> None:
+    losses = np.array([[5.0], [INF], [1.0], [INF], [3.0], [0.0], [INF]])
+    violation = np.array([0.0, 0.0, 2.0, 0.0, 0.0, 1.0, 0.0])
+    pruned = [1.0, -10.0, 0.7], [1.0, -20.0, 0.9], [1.0, -10.0, 0.5]  # by last step, then value
+    lateness = np.zeros((7, 3))
+    lateness[[1, 3, 6]] = pruned
+    assert order(losses, violation, lateness).tolist() == [4, 0, 3, 6, 1, 5, 2]
+
+
+def test_one_objective_is_sorted_by_value_then_by_number() -> None:
+    losses = np.array([2.0, INF, 1.0, -INF, 2.0, 1.0, INF])[:, None]
+    assert order(losses, feasible(losses)).tolist() == [3, 2, 5, 0, 4, 1, 6]
+
+
+def test_the_ends_of_a_front_come_first_and_the_most_crowded_last() -> None:
+    losses = np.array([[0.0, 1.0], [0.5, 0.5], [0.9, 0.1], [1.0, 0.0], [0.95, 0.05]])
+    assert order(losses, feasible(losses)).tolist() == [0, 3, 1, 2, 4]
+
+
+@pytest.mark.parametrize("m", [1, 2, 3])
+def test_ranks_do_not_depend_on_the_scale_of_an_objective(
+    m: int, rng: np.random.Generator
+) -> None:
+    losses = rng.normal(size=(50, m)).round(1)
+    rescaled = np.exp(losses) * 10.0 ** np.arange(m) - 7.0
+    np.testing.assert_array_equal(ranks(rescaled), ranks(losses))
+
+
+@pytest.mark.parametrize("m", [1, 2, 3])
+def test_the_good_do_not_depend_on_the_order_of_the_observations(
+    m: int, rng: np.random.Generator
+) -> None:
+    losses, violation = rng.normal(size=(60, m)), np.maximum(0, rng.normal(size=60) - 0.5)
+    shuffle = rng.permutation(60)
+    is_good = split(losses, violation, 0.1)
+    np.testing.assert_array_equal(
+        split(losses[shuffle], violation[shuffle], 0.1), is_good[shuffle]
+    )
+
+
+def test_shifting_an_objective_does_not_change_the_order(rng: np.random.Generator) -> None:
+    losses = rng.integers(-50, 50, size=(40, 2)).astype(float)
+    shifted = losses * [4.0, 0.5] + [64.0, -8.0]
+    np.testing.assert_array_equal(
+        order(shifted, feasible(losses)), order(losses, feasible(losses))
+    )
+
+
+@pytest.mark.parametrize(
+    ("n", "gamma", "n_front", "wanted"),
+    [
+        (0, 0.1, 0, 0),
+        (1, 0.1, 0, 1),
+        (1, 0.1, 1, 1),
+        (2, 0.1, 2, 1),
+        (2, 0.9, 0, 1),
+        (5, 0.1, 0, 1),
+        (10, 0.1, 0, 1),
+        (11, 0.1, 0, 2),
+        (30, 0.1, 0, 3),
+        (70, 0.1, 0, 7),
+        (100, 0.07, 0, 7),
+        (100, 0.1, 25, 25),
+        (100, 0.1, 4, 10),
+        (20, 0.1, 20, 19),
+        (4, 0.99, 0, 3),
+    ],
+)
+def test_the_good_are_a_fraction_or_the_first_front_but_never_all(
+    n: int, gamma: float, n_front: int, wanted: int
+) -> None:
+    assert n_good(n, gamma, n_front) == wanted
+
+
+def test_the_first_front_counts_for_several_objectives_only() -> None:
+    x = np.linspace(0, 1, 20)
+    assert split(np.stack([x, 1 - x], axis=1), np.zeros(20), 0.1).sum() == 19
+    assert split(np.zeros((20, 1)), np.zeros(20), 0.1).sum() == 2
+
+
+@pytest.mark.parametrize("m", [1, 2, 3])
+@pytest.mark.parametrize("value", [0.0, 1e308, INF, -INF])
+def test_identical_observations_go_by_number(m: int, value: float) -> None:
+    losses = np.full((10, m), value)
+    np.testing.assert_array_equal(crowding_distance(losses), np.zeros(10))
+    assert order(losses, feasible(losses)).tolist() == list(range(10))
+    assert np.flatnonzero(split(losses, feasible(losses), 0.1)).tolist() == (
+        [0] if m == 1 else list(range(9))
+    )
+
+
+@pytest.mark.parametrize("n_failed", [2, 3, 10])
+@pytest.mark.parametrize("worst", [1500.0, INF])
+def test_failed_runs_padded_with_the_worst_values_are_never_the_best(
+    n_failed: int, worst: float, rng: np.random.Generator
+) -> None:
+    trained = rng.random((20, 2))
+    losses = np.vstack([np.full((n_failed, 2), worst), trained])
+    ranked = order(losses, feasible(losses))
+    assert sorted(ranked[-n_failed:].tolist()) == list(range(n_failed))
+    assert not split(losses, feasible(losses), 0.1)[:n_failed].any()
+    assert not np.isnan(crowding_distance(losses[:n_failed])).any()
+
+
+def test_a_duplicate_in_a_front_stands_behind_the_others() -> None:
+    losses = np.array([[0.2, 0.8], [0.5, 0.5], [0.2, 0.8], [0.0, 1.0], [1.0, 0.0]])
+    assert crowding_distance(losses).tolist() == [0.0, pytest.approx(1.6), 0.0, INF, INF]
+    assert order(losses, feasible(losses)).tolist() == [3, 4, 1, 0, 2]
+
+
+def test_infinities_do_not_enter_the_arithmetic_of_crowding() -> None:
+    losses = np.array([[-INF, INF], [0.0, 1.0], [0.4, 0.5], [1.0, 0.0], [INF, -INF]])
+    assert crowding_distance(losses).tolist() == [0.0, INF, pytest.approx(2.0), INF, 0.0]
+
+
+def test_values_of_opposite_sign_and_great_size_do_not_overflow() -> None:
+    losses = np.array([[-1.7e308, 1.7e308], [0.0, 0.0], [1.7e308, -1.7e308]])
+    assert crowding_distance(losses).tolist() == [INF, pytest.approx(2.0), INF]
+
+
+def test_zero_has_no_sign() -> None:
+    losses = np.array([[0.0, 1.0], [-0.0, 1.0]])
+    assert ranks(losses).tolist() == [0, 0]
+    assert crowding_distance(losses).tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("m", [1, 2])
+def test_without_a_feasible_observation_the_least_violation_counts(m: int) -> None:
+    losses, violation = np.zeros((4, m)), np.array([3.0, 1.0, 2.0, 1.0])
+    assert order(losses, violation).tolist() == [1, 3, 2, 0]
+    assert np.flatnonzero(split(losses, violation, 0.3)).tolist() == [1, 3]
+
+
+@pytest.mark.parametrize("m", [1, 2])
+def test_nothing_has_no_order(m: int) -> None:
+    nothing = np.empty((0, m))
+    assert order(nothing, np.empty(0)).tolist() == []
+    assert split(nothing, np.empty(0), 0.1).tolist() == []
