@@ -213,18 +213,20 @@ class Parzen:
         gaussian = self.bandwidth[self.columns.n_cells == 0]
         return self._peak < _MAX_LOG_COARSE and bool((gaussian >= 0.01).all())
 
-    def log_pdf(self, points: Points) -> Floats:  # (C,)
-        """Return the log density at each of the points."""
+    def log_pdf(self, points: Points, *, uniform: bool = True) -> Floats:  # (C,)
+        """Return the log density at each of the points, with or without the uniform component."""
+        log_n = math.log(len(self) + uniform)
         if self._peak > _MAX_LOG:  # only in spaces of a hundred columns or more
             log_kernels = _log_kernels(points.features, *self._coefficients, points, slice(None))
-            with_uniform = np.vstack([log_kernels, np.zeros((1, len(points)))])
-            log_sum: Floats = logsumexp(with_uniform, axis=0)
-            return log_sum - math.log(len(self) + 1)
+            parts = np.vstack([log_kernels, np.zeros((int(uniform), len(points)))])
+            log_sum: Floats = logsumexp(parts, axis=0)
+            return log_sum - log_n
         if points.is_coarse and self._may_be_coarse:
-            total = 1.0 + _kernel_sums(points.coarse, *self._coarse, points)
+            total = float(uniform) + _kernel_sums(points.coarse, *self._coarse, points)
         else:
-            total = 1.0 + _kernel_sums(points.features, *self._coefficients, points)
-        log_density: Floats = np.log(total) - math.log(len(self) + 1)
+            total = float(uniform) + _kernel_sums(points.features, *self._coefficients, points)
+        with np.errstate(divide="ignore"):  # without the uniform component it may be zero
+            log_density: Floats = np.log(total) - log_n
         return log_density
 
     def marginal(self, j: int) -> tuple[Floats, Floats]:
@@ -260,9 +262,16 @@ class Parzen:
         total = np.where(np.isnan(centers), 1.0, kernels).sum(axis=2) + 1.0
         return total / (len(self) + 1), np.full(n_cells, 1.0 / n_cells)
 
-    def sample(self, n: int, *, joint: bool = False, rng: np.random.Generator) -> Floats:  # (n, d)
-        """Draw points: column by column from the marginals, or all columns around one centre."""
-        return sample([self], n, joint=joint, rng=rng)
+    def sample(self, n: int, *, rng: np.random.Generator) -> Floats:  # (n, d)
+        """Draw points, column by column from the marginals."""
+        return sample([self], n, rng=rng)
+
+    def sample_kernels(self, n: int, *, rng: np.random.Generator) -> Floats:  # (n, d)
+        """Draw points around one centre each, from the density without its uniform component."""
+        uniforms = rng.random((n, 1 + len(self.columns)))
+        around = self.centers[(uniforms[:, 0] * len(self)).astype(np.int64)]
+        h = np.broadcast_to(self.bandwidth, around.shape)
+        return _place(self.columns, around, h, uniforms[:, 1:])
 
 
 def _log_kernels(
@@ -298,19 +307,15 @@ def _kernel_sums(
     return total
 
 
-def sample(
-    parzens: Sequence[Parzen], n: int, *, joint: bool = False, rng: np.random.Generator
-) -> Floats:  # (T * n, d)
+def sample(parzens: Sequence[Parzen], n: int, *, rng: np.random.Generator) -> Floats:  # (T * n, d)
     """Draw n points from each of T densities of one space, those of the first one first.
 
-    Column by column from the marginals, or all columns around one centre.
+    Each coordinate is drawn on its own, from the marginal of its column.
     """
     columns = parzens[0].columns
     d = len(columns)
     uniforms = rng.random((len(parzens), n, 2, d))
     pick, place = uniforms[:, :, 0], uniforms[:, :, 1]
-    if joint:
-        pick = np.broadcast_to(pick[:, :, :1], pick.shape)
     # The uniform component is one more centre, with all coordinates missing.
     sizes = np.array([len(p) + 1 for p in parzens])
     centers = np.vstack([rows for p in parzens for rows in (p.centers, np.full((1, d), np.nan))])

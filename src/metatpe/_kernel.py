@@ -7,12 +7,16 @@ of past task m:
     s_m = (1 - d_m) / (1 + d_m)                                             similarity
     w_m = s_m / T,   w_0 = 1 - sum_m w_m              T tasks, the current one among them
 
+p and q_m stand here without the uniform component that the acquisition's densities have: two tasks
+do not overlap because both have one (as in the authors' code; with it, a past task whose optimum is
+far away keeps a similarity of 1/n and goes on drawing evaluations to its own best region).
+
 The paper estimates d_m at uniform points, which miss narrow peaks: two disjoint peaks in six
 columns then look the same. Under q_m the integrand lies in [0, 1], so the error is at most
 0.5/sqrt(S), and the points of a past task and q_m there are computed once. Where the kept columns
 have at most `MAX_EXACT` cells together, the expectation is a sum over the cells, and exact. A past
-task is compared on the kept columns that it has; with none of them it gets no weight. If nothing
-is kept, every similarity is 1, as in the paper.
+task is compared on the kept columns that it has; with none of them it gets no weight. If nothing is
+kept, every similarity is 1, as in the paper.
 
 Shapes: nodes (M, S), S points of M past tasks that are compared on the same columns.
 """
@@ -43,9 +47,11 @@ class Nodes:
 
     def total_variation(self, p: Parzen) -> Floats:  # (M,)
         """Return the distance of each past task's density from `p`, a density of all columns."""
-        log_p = p.reduced(self.kept).log_pdf(self.points).reshape(-1, self.log_q.shape[1])
+        reduced = p.reduced(self.kept)
+        log_p = reduced.log_pdf(self.points, uniform=False).reshape(-1, self.log_q.shape[1])
         gap = -np.expm1(np.minimum(log_p - self.log_q, 0.0))
-        distance: Floats = np.sum(self.mass * gap, axis=1)
+        # The masses of a row sum to one only up to rounding.
+        distance: Floats = np.minimum(np.sum(self.mass * gap, axis=1), 1.0)
         return distance
 
 
@@ -81,10 +87,12 @@ def _nodes(tasks: list[int], past: list[Parzen], kept: tuple[int, ...], n_points
     if columns.is_finite and columns.n_cells.prod(dtype=np.float64) <= MAX_EXACT:
         X, volume = all_cells(columns)
         points = Points.of(columns, X)
-        log_q = np.stack([q.log_pdf(points) for q in past])
+        log_q = np.stack([q.log_pdf(points, uniform=False) for q in past])
         return Nodes(np.array(tasks), kept, points, log_q, np.exp(log_q) * volume)
-    drawn = [q.sample(n_points, joint=True, rng=np.random.default_rng(_SEED)) for q in past]
-    log_q = np.stack([q.log_pdf(Points.of(columns, X)) for q, X in zip(past, drawn, strict=True)])
+    drawn = [q.sample_kernels(n_points, rng=np.random.default_rng(_SEED)) for q in past]
+    log_q = np.stack(
+        [q.log_pdf(Points.of(columns, X), uniform=False) for q, X in zip(past, drawn, strict=True)]
+    )
     mass = np.full(log_q.shape, 1.0 / n_points)
     points = Points.of(columns, np.vstack(drawn), is_coarse=True)
     return Nodes(np.array(tasks), kept, points, log_q, mass)
