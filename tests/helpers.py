@@ -131,9 +131,9 @@ def whole_space(columns: Columns, n: int) -> tuple[Floats, Floats]:  # (S, d), (
     return np.array(list(itertools.product(*axes))), volumes
 
 
-def pdf(parzen: Parzen, X: Floats) -> Floats:  # (C, d) -> (C,)
+def pdf(parzen: Parzen, X: Floats, *, uniform: bool = True) -> Floats:  # (C, d) -> (C,)
     """Return the density at some points, in double precision."""
-    return np.exp(parzen.log_pdf(Points.of(parzen.columns, X)))
+    return np.exp(parzen.log_pdf(Points.of(parzen.columns, X), uniform=uniform))
 
 
 def without(X: Floats, *columns: int) -> Floats:

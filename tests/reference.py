@@ -1,7 +1,6 @@
 """The method in plain loops, from the paper's equations: what the fast code must agree with.
 
-A point x has a coordinate a column (NaN: missing) and losses f. A column is (edges of its cells or
-None, is it categorical), a density (columns, centres, bandwidths).
+Columns are (edges of cells or None, is it categorical), densities (columns, centres, bandwidths).
 """
 
 from itertools import pairwise
@@ -25,8 +24,8 @@ def crowding(f: list[Point], front: list[int], i: int) -> float:
         line = sorted((f[j][m], j) for j in front if isfinite(f[j][m]))
         if isfinite(own) and (spread := line[-1][0] - line[0][0]) > 0:
             k = line.index((own, i))
-            is_end = k in (0, len(line) - 1)
-            distance += inf if is_end else (line[k + 1][0] - line[k - 1][0]) / spread
+            is_inner = 0 < k < len(line) - 1
+            distance += (line[k + 1][0] - line[k - 1][0]) / spread if is_inner else inf
     return 0.0 if [f[j] for j in front].count(f[i]) > 1 else distance
 
 
@@ -63,9 +62,10 @@ def kernel(column: Column, x: float, c: float, h: float) -> float:
     return mass / (edges[cell + 1] - edges[cell])
 
 
-def density(p: Density, x: Point) -> float:
+def density(p: Density, x: Point, flat: int = 1) -> float:  # flat: is there a uniform component
     columns, centers, h = p
-    return (1 + sum(prod(map(kernel, columns, x, c, h)) for c in centers)) / (len(centers) + 1)
+    kernels = [prod(map(kernel, columns, x, c, h)) for c in centers]
+    return (flat + sum(kernels)) / (flat + len(kernels))
 
 
 def reduced(p: Density, kept: list[int]) -> Density:
@@ -88,7 +88,7 @@ def kept_columns(goods: list[Density], gamma: float, eta: float) -> list[int]:
 
 
 def similarity(p: Density, q: Density, nodes: list[tuple[Point, float]]) -> float:
-    d = sum(mass * max(0.0, 1 - density(p, x) / density(q, x)) for x, mass in nodes)
+    d = sum(mass * max(0.0, 1 - density(p, x, 0) / density(q, x, 0)) for x, mass in nodes)
     return (1 - d) / (1 + d)
 
 

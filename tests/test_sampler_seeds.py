@@ -1,4 +1,4 @@
-"""Random numbers, copies, processes and threads: when suggestions agree, and when they must not."""
+"""Seeds, copies, processes and threads: when suggestions agree, and when they must not."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def seeded(n_sources: int = 2, **settings: Any) -> MetaTPESampler:
     return MetaTPESampler(sources(n_sources), **{"seed": 3, **settings})
 
 
-# The same seed ---------------------------------------------------------------------------------
+# The same seed -----------------------------------------------------------------------------------
 
 
 @with_and_without
@@ -122,7 +122,7 @@ def test_a_sampler_that_joins_late_suggests_what_the_first_one_would() -> None:
     assert evaluate(first_seen_late, 5) == evaluate(study, 5)
 
 
-# No seed ---------------------------------------------------------------------------------------
+# No seed -----------------------------------------------------------------------------------------
 
 
 def common(a: list[Params], b: list[Params]) -> list[Params]:
@@ -249,7 +249,7 @@ def test_threads_may_use_one_sampler_on_different_studies() -> None:
     assert [results[i] for i in range(4)] == [suggestions(seeded(), 10)] * 4
 
 
-# A second study ------------------------------------------------------------------------------------
+# A second study ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -313,7 +313,7 @@ def test_a_study_that_took_the_place_of_a_deleted_one_is_read_anew() -> None:
     )
 
 
-# What a pickle holds ------------------------------------------------------------------------------
+# What a pickle holds -----------------------------------------------------------------------------
 
 
 class Recorder(pickle.Unpickler):

@@ -53,7 +53,7 @@ def completed(order: Sequence[int]) -> list[FrozenTrial]:
     return [frozen(POINTS[i], float(order.index(i))) for i in range(len(order))]
 
 
-# FAIL and PRUNED -----------------------------------------------------------------------------------
+# FAIL and PRUNED ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("directions", [ONE, TWO])
@@ -129,7 +129,7 @@ def test_an_objective_that_prunes_is_learned_from() -> None:
     assert sum(x < 0.3 for x in late) > 15
 
 
-# RUNNING and WAITING -------------------------------------------------------------------------------
+# RUNNING and WAITING -----------------------------------------------------------------------------
 
 
 def test_a_running_trial_counts_as_bad() -> None:
@@ -239,7 +239,19 @@ def test_waiting_trials_do_not_count() -> None:
     assert suggested(enqueue=True) == suggested(enqueue=False)
 
 
-# Enqueued trials -----------------------------------------------------------------------------------
+def test_a_trial_that_is_tried_again_keeps_its_configuration() -> None:
+    study = new_study(MetaTPESampler([past_study()], seed=0))
+    evaluate(study, 7)
+    trial = study.ask(SPACE)
+    study.tell(trial, state=FAIL)
+    optuna.storages.RetryHeartbeatStaleTrialCallback()(study, study.trials[-1])
+    again = study.ask(SPACE)
+    assert again.params == trial.params
+    study.tell(again, two_losses(again.params))
+    assert all(in_space(params, SPACE) for params in evaluate(study, 3))
+
+
+# Enqueued trials ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("n_sources", [0, 1])
@@ -312,7 +324,7 @@ def test_an_enqueued_value_outside_of_the_range_is_handed_out_as_optuna_does() -
         assert study.ask(SQUARE).params["x"] == 5.0
 
 
-# Values, constraints and directions ------------------------------------------------------------------
+# Values, constraints and directions --------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("value", "like"), [(INF, 1e9), (-INF, -1e9)])
@@ -408,7 +420,7 @@ def test_negating_a_maximised_objective_changes_no_suggestion(
     assert maximised == run(two_losses, ["minimize"] * len(signs))
 
 
-# Parameters that are fixed, late, conditional or moving ----------------------------------------------
+# Parameters that are fixed, late, conditional or moving ------------------------------------------
 
 
 @pytest.mark.parametrize("directions", [ONE, TWO])
@@ -436,13 +448,12 @@ ONE_VALUE: dict[str, BaseDistribution] = {
     "float": FloatDistribution(1.5, 1.5),
     "log": FloatDistribution(1e-3, 1e-3, log=True),
     "int": IntDistribution(3, 3),
-    "stepped": IntDistribution(3, 4, step=5),
+    "stepped": IntDistribution(3, 3, step=5),
     "choice": CategoricalDistribution(("only",)),
     "nothing": CategoricalDistribution((None,)),
 }
 
 
-@pytest.mark.filterwarnings("ignore:The distribution is specified by")
 @pytest.mark.parametrize("n_sources", [0, 1])
 @pytest.mark.parametrize("others", [{}, SPACE], ids=["nothing else", "others"])
 def test_parameters_with_one_value_get_it(
@@ -462,6 +473,13 @@ def test_a_parameter_that_gets_a_range_later_is_served() -> None:
     suggested = evaluate(study, 8, space={**SQUARE, "n": IntDistribution(2, 9)})
     assert all(2 <= p["n"] <= 9 for p in suggested)
     assert len({p["n"] for p in suggested}) > 1
+
+
+@pytest.mark.filterwarnings("ignore:The distribution is specified by")
+def test_a_fine_grid_far_from_zero_is_served() -> None:
+    space = {"x": FloatDistribution(-524288.9999999999, -524288.9715, step=0.001)}
+    suggested = suggestions(MetaTPESampler(seed=0), 20, space=space)
+    assert all(-524289.0 < p["x"] < -524288.97 for p in suggested)
 
 
 @pytest.mark.parametrize("late", list(SPACE))
@@ -550,7 +568,7 @@ def test_a_moving_range_beside_a_continuous_parameter_is_never_said_to_be_used_u
     assert "every configuration" not in caplog.text
 
 
-# Hyperband, added trials, ask and tell -----------------------------------------------------------------
+# Hyperband, added trials, ask and tell -----------------------------------------------------------
 
 
 def pruned_by_hyperband(sampler: MetaTPESampler, n: int) -> optuna.Study:

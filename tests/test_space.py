@@ -89,7 +89,7 @@ def test_every_value_of_a_grid_is_decoded_from_its_code(name: str) -> None:
 
 
 @given(distribution=distributions(), x=st.lists(st.floats(0, 1), min_size=1, max_size=20))
-@settings(max_examples=200, derandomize=True)
+@settings(max_examples=150, derandomize=True)
 def test_encoding_and_decoding_are_inverse_over_all_distributions(
     distribution: BaseDistribution, x: list[float]
 ) -> None:

@@ -161,7 +161,7 @@ def test_arguments_are_left_untouched(rng: np.random.Generator) -> None:
 def test_a_value_keeps_its_place_in_another_space_or_is_missing(
     own: BaseDistribution, values: list[Any], other: BaseDistribution, found: list[float]
 ) -> None:
-    X, says = past_task({"x": values}, {"x": own}).encode_in(Space({"x": other}))
+    X, says, _ = past_task({"x": values}, {"x": own}).encode_in(Space({"x": other}))
     np.testing.assert_allclose(X[:, 0], found)
     assert says.tolist() == [not np.isnan(x) for x in found]
 
@@ -171,7 +171,7 @@ def test_the_same_space_changes_nothing(name: str, rng: np.random.Generator) -> 
     space = Space({"x": DISTRIBUTIONS[name]})
     X = random_points(space.columns, 10, rng)
     task = Task("t", space, X, rng.random((10, 1)))
-    again, says = task.encode_in(Space({"x": DISTRIBUTIONS[name]}))
+    again, says, _ = task.encode_in(Space({"x": DISTRIBUTIONS[name]}))
     np.testing.assert_array_equal(again, X)
     assert says.all()
 
@@ -181,9 +181,9 @@ def test_the_same_space_changes_nothing(name: str, rng: np.random.Generator) -> 
 def test_any_task_fits_into_any_space_or_is_missing_there(
     own: BaseDistribution, other: BaseDistribution, x: list[float]
 ) -> None:
-    X = Space({"x": own}).columns.snap(np.array(x)[:, None])
-    task, space = Task("t", Space({"x": own}), X, np.zeros((len(x), 1))), Space({"x": other})
-    X, says = task.encode_in(space)
+    space = Space({"x": other})
+    values = [params["x"] for params in Space({"x": own}).decode(np.array(x)[:, None])]
+    X, says, _ = past_task({"x": values}, {"x": own}).encode_in(space)
     np.testing.assert_array_equal(~np.isnan(X[:, 0]), says)
     inside = X[says]
     assert ((inside >= 0) & (inside <= 1)).all()
@@ -194,7 +194,7 @@ def test_an_observation_that_lost_more_than_half_of_what_is_shared_says_too_litt
     spaces = [dict.fromkeys("abcd", FloatDistribution(0, high)) for high in (1, 0.5)]
     values = {"a": [0.1, 0.1, 0.9, 0.9], "b": [0.1, 0.1, 0.9, 0.9],
               "c": [0.1, 0.9, 0.9, 0.9], "d": [0.1, 0.9, 0.1, 0.9]}  # fmt: skip
-    X, says = past_task(values, spaces[0]).encode_in(Space(spaces[1]))
+    X, says, _ = past_task(values, spaces[0]).encode_in(Space(spaces[1]))
     assert np.isnan(X).sum(axis=1).tolist() == [0, 2, 3, 4]
     assert says.tolist() == [True, True, False, False]
 
@@ -208,7 +208,7 @@ def test_what_was_not_used_is_not_lost() -> None:
 
 
 def test_a_parameter_that_the_task_lacks_is_missing() -> None:
-    X, says = task_with().encode_in(Space({"new": UNIT, "x": UNIT}))
+    X, says, _ = task_with().encode_in(Space({"new": UNIT, "x": UNIT}))
     np.testing.assert_array_equal(X, [[NAN, 0.1], [NAN, 0.3], [NAN, 0.5]])
     assert says.all()
     assert not task_with().encode_in(Space({"new": UNIT}))[1].any()
@@ -224,8 +224,7 @@ def test_a_task_says_what_was_lost_on_the_way_to_another_space(
     np.testing.assert_allclose(moved.X, [[NAN, 0.25], [NAN, 0.75], [0.2, NAN]])
     assert moved.violation.tolist() == [0.0, 1.0, 2.0]
     assert (moved.name, moved.space, moved.objective_names) == ("past", space, ("error",))
-    assert "3 of 3 observations" in caplog.text
-    assert "y in 2, x in 1" in caplog.text
+    assert "1 of 3 values of 'y', 1 of 3 values of 'x'" in caplog.text
 
 
 def test_a_task_of_which_nothing_is_left_is_refused() -> None:
@@ -364,6 +363,12 @@ def storage(tmp_path_factory: pytest.TempPathFactory) -> str:
     return url
 
 
+@pytest.fixture(scope="module")
+def opened(storage: str) -> optuna.storages.RDBStorage:
+    """The same database as an object, which is quicker than opening it again."""
+    return optuna.storages.RDBStorage(storage)
+
+
 @pytest.mark.parametrize(
     ("names", "found"),
     [
@@ -377,24 +382,26 @@ def storage(tmp_path_factory: pytest.TempPathFactory) -> str:
     ],
 )
 def test_studies_are_loaded_by_name_and_pattern(
-    storage: str, names: str | list[str], found: list[str]
+    opened: optuna.storages.RDBStorage, names: str | list[str], found: list[str]
 ) -> None:
-    assert [task.name for task in load_tasks(storage, names)] == found
+    assert [task.name for task in load_tasks(opened, names)] == found
 
 
-def test_a_loaded_task_is_the_stored_study(storage: str) -> None:
+def test_a_loaded_task_is_the_stored_study(
+    storage: str, opened: optuna.storages.RDBStorage
+) -> None:
     (task,) = load_tasks(storage, "vgg")
     study = optuna.load_study(study_name="vgg", storage=storage)
     assert task.configurations(range(4)) == [dict(sorted(t.params.items())) for t in study.trials]
     assert task.losses.tolist() == [[0.0], [-1.0], [-2.0], [-3.0]]
-    (from_object,) = load_tasks(optuna.storages.RDBStorage(storage), "vgg")
+    (from_object,) = load_tasks(opened, "vgg")
     np.testing.assert_array_equal(from_object.X, task.X)
 
 
 def test_studies_with_too_few_trials_are_left_out_and_that_is_said(
-    storage: str, caplog: pytest.LogCaptureFixture
+    opened: optuna.storages.RDBStorage, caplog: pytest.LogCaptureFixture
 ) -> None:
-    load_tasks(storage)
+    load_tasks(opened)
     assert "study 'short' is left out: it has 1 finished trials" in caplog.text
     assert "study 'fresh' is left out" in caplog.text
 
@@ -416,10 +423,10 @@ def test_a_study_without_parameters_is_left_out(caplog: pytest.LogCaptureFixture
     ],
 )
 def test_an_unknown_name_is_refused_with_the_close_ones(
-    storage: str, names: str | list[str], message: str
+    opened: optuna.storages.RDBStorage, names: str | list[str], message: str
 ) -> None:
     with pytest.raises(ValueError, match=message):
-        load_tasks(storage, names)
+        load_tasks(opened, names)
 
 
 def test_an_empty_storage_says_so() -> None:

@@ -47,8 +47,10 @@ def log_density_ratio(
 
 def _log_mixture(log_densities: Floats, weights: Floats) -> Floats:  # (T, C), (T,) -> (C,)
     """Return the log of a weighted sum (scipy's logsumexp costs a millisecond of checks)."""
-    top: Floats = log_densities.max(axis=0)
-    mixture: Floats = top + np.log(weights @ np.exp(log_densities - top))
+    with np.errstate(divide="ignore"):  # a weight of zero
+        parts = log_densities + np.log(weights)[:, None]
+    top = parts.max(axis=0)
+    mixture: Floats = top + np.log(np.exp(parts - top).sum(axis=0))
     return mixture
 
 

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from optuna.distributions import BaseDistribution
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
@@ -54,22 +55,44 @@ class Seen:
             return
         for row in _cells(self._columns, X):
             active = row >= 0
-            _, rows = self._by_active.setdefault(active.tobytes(), (active, set()))
-            rows.add(row[active].tobytes())
+            if active.any():
+                self._refute(row, active)
+                _, rows = self._by_active.setdefault(active.tobytes(), (active, set()))
+                rows.add(row[active].tobytes())
 
-    def has(self, X: Floats) -> Mask:  # (C, d) -> (C,)
-        """Return which of complete configurations repeat a remembered one."""
+    def _refute(self, row: Cells, active: Mask) -> None:
+        """Forget what was evaluated before a parameter was added to the objective.
+
+        A configuration that agrees with an earlier one and yet uses more parameters shows that
+        this is no branch: the earlier ones were evaluations of another objective.
+        """
+        for key, (fewer, rows) in list(self._by_active.items()):
+            if fewer.sum() < active.sum() and active[fewer].all() and row[fewer].tobytes() in rows:
+                del self._by_active[key]
+
+    @property
+    def has_complete(self) -> bool:
+        """Whether some configuration used all parameters, so that they are no branches."""
+        return any(active.all() for active, _ in self._by_active.values())
+
+    def has(self, X: Floats, *, complete_only: bool = False) -> Mask:  # (C, d) -> (C,)
+        """Return which of complete configurations repeat a remembered (complete) one."""
         found = np.zeros(len(X), dtype=np.bool_)
         if self._by_active:
             cells = _cells(self._columns, X)
             for active, rows in self._by_active.values():
-                found |= [row.tobytes() in rows for row in np.ascontiguousarray(cells[:, active])]
+                if active.all() or not complete_only:
+                    projected = np.ascontiguousarray(cells[:, active])
+                    found |= np.array([row.tobytes() in rows for row in projected], dtype=np.bool_)
         return found
 
 
-def _cells(columns: Columns, X: Floats) -> np.ndarray[tuple[int, int], np.dtype[np.int16]]:
+Cells = NDArray[np.int32]
+
+
+def _cells(columns: Columns, X: Floats) -> Cells:  # (n, d)
     return np.stack([columns.cells(X[:, j], j) for j in range(len(columns))], axis=1).astype(
-        np.int16
+        np.int32
     )
 
 
@@ -137,20 +160,20 @@ class History:
             encoding.add(recorded, [self._params[i] for i in recorded])
 
     def _unread(self, trials: Sequence[FrozenTrial]) -> list[FrozenTrial]:
-        is_whole = _is_whole(trials)
-        n_seen, self._n_seen = self._n_seen, max(self._n_seen, trials[-1].number + 1)
-        if is_whole:
-            return [*(trials[i] for i in sorted(self._open)), *trials[n_seen:]]
-        return [t for t in trials if t.number not in self._params]
+        if is_whole(trials):
+            candidates = [*(trials[i] for i in sorted(self._open)), *trials[self._n_seen :]]
+            self._n_seen = len(trials)
+        else:
+            candidates = list(trials)
+        return [t for t in candidates if t.number not in self._params]
 
     def _read(self, trial: FrozenTrial) -> bool:
         """Take in a trial; return whether it is a new observation."""
-        for name, distribution in trial.distributions.items():
-            if self._newest.get(name, (-1,))[0] <= trial.number:
-                self._newest[name] = (trial.number, distribution)
-        self._open.discard(trial.number)
         if not trial.state.is_finished():
             self._open.add(trial.number)
+            return False
+        self._open.discard(trial.number)
+        _take_newer(self._newest, trial)
         if not is_counted(trial):
             return False
         self._results = _grown(self._results, trial.number + 1)
@@ -168,20 +191,23 @@ class History:
         """How many observations there are."""
         return len(self._params)
 
-    def distributions(self) -> dict[str, BaseDistribution]:
-        """Return what the trials have asked for: the newest of each name, sorted by name."""
-        return {name: self._newest[name][1] for name in sorted(self._newest)}
+    def distributions(self, running: Sequence[FrozenTrial]) -> dict[str, BaseDistribution]:
+        """Return what finished and running trials asked for, the newest of each name."""
+        newest = dict(self._newest)
+        for trial in running:
+            _take_newer(newest, trial)
+        return {name: newest[name][1] for name in sorted(newest)}
 
     def running(self, trials: Sequence[FrozenTrial]) -> list[FrozenTrial]:
         """Return those that are being evaluated."""
-        unfinished = [trials[i] for i in sorted(self._open)] if _is_whole(trials) else trials
+        unfinished = [trials[i] for i in sorted(self._open)] if is_whole(trials) else trials
         return [t for t in unfinished if t.state == TrialState.RUNNING]
 
     def observations(self, space: Space, trials: Sequence[FrozenTrial]) -> Observations:
         """Return the observations among these trials, in the given space."""
         encoding = self._encoding(space)
         rows = np.flatnonzero(~np.isnan(self._results[:, -1]))
-        if not _is_whole(trials):
+        if not is_whole(trials):
             rows = np.intersect1d(rows, [t.number for t in trials])
         m, results = len(self._directions), self._results[rows]
         return Observations(
@@ -203,7 +229,14 @@ class History:
         return encoding
 
 
-def _is_whole(trials: Sequence[FrozenTrial]) -> bool:
+def _take_newer(newest: dict[str, tuple[int, BaseDistribution]], trial: FrozenTrial) -> None:
+    """Take a trial's distributions in where it is newer than the one they come from."""
+    for name, distribution in trial.distributions.items():
+        if newest.get(name, (-1,))[0] <= trial.number:
+            newest[name] = (trial.number, distribution)
+
+
+def is_whole(trials: Sequence[FrozenTrial]) -> bool:
     """Return whether no trial is filtered out (as Hyperband does), so that position is number."""
     return not trials or trials[-1].number == len(trials) - 1
 
@@ -212,10 +245,17 @@ class Moment:
     """What a study knows, in one space, at the moment when a trial asks for its configuration."""
 
     def __init__(
-        self, history: History, trials: Sequence[FrozenTrial], trial: FrozenTrial, space: Space
+        self,
+        history: History,
+        trials: Sequence[FrozenTrial],
+        trial: FrozenTrial,
+        space: Space,
+        everyone: Sequence[FrozenTrial] | None = None,
     ) -> None:
         self.history = history
-        self.trials = trials
+        self.trials = trials  # sorted by number
+        # All trials of the study, also those that Hyperband does not show to this one.
+        self.everyone = trials if everyone is None else everyone
         self.trial = trial
         self.space = space
         self.fixed: Mapping[str, Any] = space.fit(trial.system_attrs.get("fixed_params", {}))
@@ -246,8 +286,8 @@ class Moment:
 
     def _is_stale(self, other: FrozenTrial) -> bool:
         """Return whether a RUNNING trial was probably left behind by a worker that died."""
-        if other.datetime_start is None:
-            return False
+        if other.datetime_start is None or not self.history.n_counted:
+            return False  # nobody knows how long an evaluation takes
         patience = max(10 * self.history.longest, datetime.timedelta(seconds=60))
         return datetime.datetime.now() - other.datetime_start > patience
 
@@ -256,7 +296,7 @@ class Moment:
         if _is_enqueued(self.trial):
             return None
         k = 0
-        for earlier in self.trials:
+        for earlier in self.everyone:
             if earlier.number >= self.trial.number or k >= n_init:
                 break
             k += not _is_enqueued(earlier)
@@ -273,11 +313,12 @@ class Moment:
         taken = {plan.warm_index for plan in plans if plan}
         return min((i for i in abandoned - taken if i is not None), default=None)
 
-    def is_new(self, X: Floats) -> Mask:  # (C, d) -> (C,)
+    def is_new(self, X: Floats, *, complete_only: bool = False) -> Mask:  # (C, d) -> (C,)
         """Return which configurations nobody has evaluated or is evaluating."""
         running = Seen(self.space.columns)
         running.add(self.running)
-        return ~(self.observations.seen.has(X) | running.has(X))
+        seen = self.observations.seen.has(X, complete_only=complete_only)
+        return ~(seen | running.has(X, complete_only=complete_only))
 
     def with_fixed(self, X: Floats) -> Floats:  # (C, d) -> (C, d)
         """Return the configurations with the values that were enqueued with the trial."""

@@ -96,7 +96,9 @@ def kernel_mass(columns: Columns, j: int, h: float) -> Floats:  # (K, K)
         others = (1.0 - OWN_CHOICE) / max(k - 1, 1)
         mass = np.where(np.eye(k, dtype=np.bool_), OWN_CHOICE, others)
     else:
-        mass = np.diff(ndtr((edges[:, None] - points[None, :]) / h), axis=0)
+        z = (edges[:, None] - points[None, :]) / h
+        # On the right of the centre as a difference of right tails: both tails are small numbers.
+        mass = np.where(z[:-1] > 0, -np.diff(ndtr(-z), axis=0), np.diff(ndtr(z), axis=0))
     normalised: Floats = mass / mass.sum(axis=0)
     return normalised
 

@@ -8,15 +8,15 @@ of past task m:
     w_m = s_m / T,   w_0 = 1 - sum_m w_m              T tasks, the current one among them
 
 p and q_m stand here without the uniform component that the acquisition's densities have: two tasks
-do not overlap because both have one (as in the authors' code; with it, a past task whose optimum is
-far away keeps a similarity of 1/n and goes on drawing evaluations to its own best region).
+do not overlap because both have one (as in the authors' code; with it, a past task whose optimum
+is far away keeps a similarity of 1/n and goes on drawing evaluations to its own best region).
 
 The paper estimates d_m at uniform points, which miss narrow peaks: two disjoint peaks in six
 columns then look the same. Under q_m the integrand lies in [0, 1], so the error is at most
 0.5/sqrt(S), and the points of a past task and q_m there are computed once. Where the kept columns
 have at most `MAX_EXACT` cells together, the expectation is a sum over the cells, and exact. A past
-task is compared on the kept columns that it has; with none of them it gets no weight. If nothing is
-kept, every similarity is 1, as in the paper.
+task is compared on the kept columns that it has; with none of them it gets no weight. If nothing
+is kept, every similarity is 1, as in the paper.
 
 Shapes: nodes (M, S), S points of M past tasks that are compared on the same columns.
 """
@@ -49,7 +49,9 @@ class Nodes:
         """Return the distance of each past task's density from `p`, a density of all columns."""
         reduced = p.reduced(self.kept)
         log_p = reduced.log_pdf(self.points, uniform=False).reshape(-1, self.log_q.shape[1])
-        gap = -np.expm1(np.minimum(log_p - self.log_q, 0.0))
+        with np.errstate(invalid="ignore"):  # -inf - -inf in a cell where neither has mass
+            log_ratio = np.where(self.mass > 0.0, log_p - self.log_q, 0.0)
+        gap = -np.expm1(np.minimum(log_ratio, 0.0))
         # The masses of a row sum to one only up to rounding.
         distance: Floats = np.minimum(np.sum(self.mass * gap, axis=1), 1.0)
         return distance

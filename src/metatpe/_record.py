@@ -11,7 +11,7 @@ takes:
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -84,24 +84,30 @@ def transfer_history(study: Study) -> list[TransferRecord]:
 
 def user_attributes(plan: Plan) -> dict[str, Any]:
     """Return the attributes for people: the largest weights that fit, the target's always."""
-    record: dict[str, Any] = {"origin": plan.origin, "weights": {}, "kept": []}
-    room = MAX_CHARACTERS // 2
-    for name in plan.kept:
-        room -= _length(name) + 2
-        if room > 0:
-            record["kept"].append(name)
-    room = MAX_CHARACTERS // 2 + room - 100
-    rest = 0.0
-    for name, weight in sorted(plan.weights.items(), key=lambda item: -item[1]):
-        rounded = float(f"{weight:.6g}")
-        room -= _length(name) + _length(rounded) + 4
-        if name == TARGET or room > 0:
-            record["weights"][name] = rounded
-        else:
-            rest += weight
+    room = MAX_CHARACTERS - 200  # for the target, the rest and the brackets
+    kept, room = _fitting(plan.kept, room // 2), room // 2
+    largest = sorted(plan.weights, key=lambda name: -plan.weights[name])
+    listed = set(_fitting((name for name in largest if name != TARGET), room))
+    weights = {n: _rounded(plan.weights[n]) for n in largest if n in listed or n == TARGET}
+    rest = sum(weight for name, weight in plan.weights.items() if name not in weights)
     if rest:
-        record["weights"][REST] = float(f"{rest:.6g}")
-    return {_KEY: record}
+        weights[REST] = _rounded(rest)
+    return {_KEY: {"origin": plan.origin, "weights": weights, "kept": kept}}
+
+
+def _fitting(names: Iterable[str], room: int) -> list[str]:
+    """Return the names that fit into so many characters, with a number each."""
+    fitting = []
+    for name in names:
+        length = _length(name) + 16
+        if length <= room:
+            fitting.append(name)
+            room -= length
+    return fitting
+
+
+def _rounded(weight: float) -> float:
+    return float(f"{weight:.6g}")
 
 
 def system_attributes(plan: Plan) -> dict[str, Any]:
@@ -117,6 +123,7 @@ def system_attributes(plan: Plan) -> dict[str, Any]:
             room = MAX_CHARACTERS - 100
         room -= length
         chunks[-1]["params"][name] = value
+    first["n_chunks"] = len(chunks)
     return {f"{_PLAN}:{i}": chunk for i, chunk in enumerate(chunks)}
 
 
@@ -126,10 +133,9 @@ def read_plan(trial: FrozenTrial) -> Plan | None:
     first = attributes.get(f"{_PLAN}:0")
     if first is None:
         return None
-    params, i = dict(first["params"]), 1
-    while (chunk := attributes.get(f"{_PLAN}:{i}")) is not None:
-        params.update(chunk["params"])
-        i += 1
+    params = dict(first["params"])
+    for i in range(1, first["n_chunks"]):
+        params.update(attributes.get(f"{_PLAN}:{i}", {"params": {}})["params"])
     return Plan(origin=first["origin"], params=params, warm_index=first["warm"])
 
 

@@ -17,8 +17,8 @@ from metatpe._importance import importances, kept_columns, mean_importances
 from metatpe._kde import Parzen
 from metatpe._kernel import Nodes, make_nodes, similarities, task_weights
 from metatpe._pareto import split
-from metatpe.space import Columns, Floats, Mask, Space
-from metatpe.tasks import Task
+from metatpe.space import Columns, Floats, Space
+from metatpe.tasks import Encoded, Task
 
 _MAX_NODES = 8  # sets of kept columns whose nodes are remembered
 
@@ -41,17 +41,18 @@ class Past:
 
     def __init__(self, tasks: Sequence[Task], space: Space, settings: Settings) -> None:
         self._settings = settings
-        encoded = [(task, *task.encode_in(space)) for task in tasks]
-        usable = [(task, X, says) for task, X, says in encoded if says.any()]
-        self.names = tuple(task.name for task, _, _ in usable)
+        encoded = [(task, task.encode_in(space)) for task in tasks]
+        usable = [(task, in_space) for task, in_space in encoded if in_space.says.any()]
+        self.names = tuple(task.name for task, _ in usable)
         self.densities = [
-            _past_densities(space.columns, task, X, says, settings.gamma)
-            for task, X, says in usable
+            _past_densities(space.columns, task, in_space, settings.gamma)
+            for task, in_space in usable
         ]
-        self.n_lost = {
-            task.name: int((~says).sum()) for task, _, says in encoded if not says.all()
-        }
-        self.n_observations = {task.name: len(task) for task in tasks}
+        self.losses = [
+            f"source {task.name!r}{'' if in_space.says.any() else ' is skipped'}: {lost}"
+            for task, in_space in encoded
+            if (lost := in_space.describe())
+        ]
         self._V: Floats | None = None
         self._nodes: dict[tuple[int, ...], list[Nodes]] = {}
 
@@ -74,12 +75,10 @@ class Past:
         return self._nodes[kept]
 
 
-def _past_densities(
-    columns: Columns, task: Task, X: Floats, says: Mask, gamma: float
-) -> Densities:
+def _past_densities(columns: Columns, task: Task, encoded: Encoded, gamma: float) -> Densities:
     """Return the densities of a past task; the split is that of all of its observations."""
     is_good = split(task.losses, task.violation, gamma)
-    return Densities.of(columns, X[says], is_good[says])
+    return Densities.of(columns, encoded.X[encoded.says], is_good[encoded.says])
 
 
 def weigh(target: Parzen, past: Past, settings: Settings) -> tuple[Floats, tuple[int, ...]]:

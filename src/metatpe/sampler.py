@@ -15,7 +15,7 @@ import math
 import os
 import threading
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 from typing import Any, Literal
@@ -29,18 +29,19 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial
 
 from metatpe._acquisition import Densities, draw_candidates, score
-from metatpe._history import History, Moment
+from metatpe._history import History, Moment, is_whole
 from metatpe._kde import Parzen
 from metatpe._kernel import MAX_EXACT, all_cells
 from metatpe._pareto import split
 from metatpe._record import REST, TARGET, Plan, read_plan, system_attributes, user_attributes
 from metatpe._transfer import Past, Settings, weigh
-from metatpe._warm_start import first_configurations
+from metatpe._warm_start import Configuration, first_configurations
 from metatpe.space import Floats, Space
-from metatpe.tasks import Task, is_counted, joined
+from metatpe.tasks import Task, joined, n_usable
 
 _logger = logging.getLogger(__name__)
 _MAX_CACHED = 4  # spaces (and studies of one storage) whose models are kept
+_WEIGHTS = ("similarity", "uniform")
 _N_RANDOM = 64  # random configurations among which an unseen one is looked for
 
 
@@ -94,15 +95,24 @@ class MetaTPESampler(BaseSampler):
         search_space: Mapping[str, BaseDistribution] | None = None,
         seed: int | None = None,
     ) -> None:
-        _require("n_startup_trials", n_startup_trials, n_startup_trials >= 0, "0 or more")
-        _require("n_ei_candidates", n_ei_candidates, n_ei_candidates >= 1, "1 or more")
-        _require("n_mc_samples", n_mc_samples, n_mc_samples >= 1, "1 or more")
+        for name, number, least in [
+            ("n_startup_trials", n_startup_trials, 0),
+            ("n_ei_candidates", n_ei_candidates, 1),
+            ("n_mc_samples", n_mc_samples, 1),
+            ("seed", 0 if seed is None else seed, 0),
+        ]:
+            is_whole_number = isinstance(number, int | np.integer)
+            _require(name, number, is_whole_number, "a whole number")
+            _require(name, number, number >= least, f"{least} or more")
         _require("gamma", gamma, 0.0 < gamma < 1.0, "between 0 and 1")
         _require("eta", eta, eta > 1.0 and math.isfinite(eta), "more than 1")
         _require("epsilon", epsilon, 0.0 <= epsilon <= 1.0, "from 0 to 1")
-        _require(
-            "weights", weights, weights in ("similarity", "uniform"), '"similarity" or "uniform"'
+        _require("weights", weights, weights in _WEIGHTS, " or ".join(f'"{w}"' for w in _WEIGHTS))
+        is_space = search_space is None or (
+            isinstance(search_space, Mapping)
+            and all(isinstance(d, BaseDistribution) for d in search_space.values())
         )
+        _require("search_space", search_space, is_space, "a dictionary of Optuna distributions")
         self._settings = Settings(gamma, eta, n_mc_samples, weights == "uniform")
         self._n_startup_trials = n_startup_trials
         self._n_ei_candidates = n_ei_candidates
@@ -112,7 +122,7 @@ class MetaTPESampler(BaseSampler):
         self._warm_starts = (
             first_configurations(self._sources, n_startup_trials) if warm_start else []
         )
-        self._seed = seed
+        self._seed = None if seed is None else int(seed)
         self._forget()
 
     def _forget(self) -> None:
@@ -159,8 +169,9 @@ class MetaTPESampler(BaseSampler):
     ) -> dict[str, BaseDistribution]:
         """Return the parameters that this study's trials have used, and those given by hand."""
         with self._lock:
-            history, _ = self._read(study)
-            known = {**self._search_space, **history.distributions()}
+            history, trials = self._read(study)
+            others = [t for t in history.running(trials) if t.number != trial.number]
+            known = {**self._search_space, **history.distributions(others)}
         return {name: known[name] for name in sorted(known) if not known[name].single()}
 
     def sample_relative(
@@ -187,7 +198,7 @@ class MetaTPESampler(BaseSampler):
         with self._lock:
             moment = self._moment(study, trial, space)
             if plan.origin in ("acquisition", "independent"):
-                return self._acquired(moment, rng=rng).params[param_name]
+                return self._acquired(moment, rng=rng, may_repeat=True).params[param_name]
             return moment.values(rng.random(1))[param_name]
 
     def _choose(
@@ -228,30 +239,19 @@ class MetaTPESampler(BaseSampler):
         return history, trials
 
     def _moment(self, study: Study, trial: FrozenTrial, space: Space) -> Moment:
-        return Moment(*self._read(study), trial, space)
+        history, trials = self._read(study)
+        everyone = trials
+        if not is_whole(trials):  # Hyperband shows a trial only those of its own bracket
+            everyone = study._storage.get_all_trials(study._study_id, deepcopy=False)
+        return Moment(history, trials, trial, space, everyone)
 
     def _past(self, space: Space) -> Past:
         """Return the models of the sources in a space."""
-        past = self._pasts.pop(space, None)
-        if past is None:
-            past = Past(self._sources, space, self._settings)
-            self._say_losses(past)
+        past = self._pasts.pop(space, None) or Past(self._sources, space, self._settings)
         self._pasts[space] = past
         if len(self._pasts) > _MAX_CACHED:
             del self._pasts[next(iter(self._pasts))]
         return past
-
-    def _say_losses(self, past: Past) -> None:
-        for name, n_lost in past.n_lost.items():
-            n = past.n_observations[name]
-            if n_lost == n:
-                self._say(
-                    f"source {name!r} is skipped: it has no parameter in common with the study."
-                )
-            else:
-                self._say(
-                    f"source {name!r}: {n_lost} of {n} observations lie outside of the space."
-                )
 
     def _say(self, message: str) -> None:
         if message not in self._said:
@@ -263,8 +263,10 @@ class MetaTPESampler(BaseSampler):
     def _plan(self, moment: Moment) -> Plan:
         """Return the trial's configuration: a warm start, random, or by the acquisition."""
         space = moment.space
-        has_past = bool(self._past(space).names if len(space) else self._sources)
-        if has_past and self._warm_starts:
+        past = self._past(space) if len(space) else None
+        for loss in past.losses if past else ():
+            self._say(loss)
+        if self._warm_starts and (past is None or past.names):
             index = moment.warm_index(self._n_startup_trials)
             if index is not None:
                 return self._warm(moment, index)
@@ -280,9 +282,11 @@ class MetaTPESampler(BaseSampler):
     def _warm(self, moment: Moment, index: int) -> Plan:
         """Return the warm start with this index, or the next of the reserve that is new."""
         space, rng = moment.space, self._rng(moment.trial, "warm_start")
+        options: Sequence[Configuration] = self._warm_starts
+        if len(space):  # a source that has nothing to say here takes no place
+            options = [configuration for configuration in options if space.fit(configuration)]
         filling = moment.values(rng.random(len(space)))
-        reserve = self._warm_starts[self._n_startup_trials :]
-        for configuration in [*self._warm_starts[index : index + 1], *reserve]:
+        for configuration in [*options[index : index + 1], *options[self._n_startup_trials :]]:
             params = {**configuration, **filling, **space.fit(configuration)}
             if not len(space) or moment.is_new(space.encode([params]))[0]:
                 return Plan("warm_start", params, warm_index=index)
@@ -307,15 +311,17 @@ class MetaTPESampler(BaseSampler):
         plan = self._acquired(in_past, rng=self._rng(moment.trial, "acquisition"))
         return Plan("independent", plan.params, plan.weights)
 
-    def _acquired(self, moment: Moment, *, rng: np.random.Generator) -> Plan:
-        """Return the new candidate with the best acquisition."""
+    def _acquired(
+        self, moment: Moment, *, rng: np.random.Generator, may_repeat: bool = False
+    ) -> Plan:
+        """Return the candidate with the best acquisition, a new one unless it may repeat."""
         past, target = self._past(moment.space), self._target(moment)
         weights, kept = weigh(target.good, past, self._settings)
         tasks = [target, *past.densities]
         X = moment.with_fixed(draw_candidates(tasks, weights, self._n_ei_candidates, rng=rng))
-        X = X[moment.is_new(X)]
-        if not len(X):
-            X = self._new_at_random(moment, "acquisition")
+        if not may_repeat:
+            is_new = moment.is_new(X)
+            X = X[is_new] if is_new.any() else self._new_at_random(moment, "acquisition")
         best = X[np.argmax(score(tasks, weights, X))]
         named = dict(zip((TARGET, *past.names), weights.tolist(), strict=True))
         names = tuple(moment.space.names[j] for j in kept)
@@ -336,6 +342,9 @@ class MetaTPESampler(BaseSampler):
         if not is_new.any() and columns.n_cells.prod(dtype=np.float64) <= MAX_EXACT:
             X = moment.with_fixed(rng.permutation(all_cells(columns)[0]))
             is_new = moment.is_new(X)
+        if not is_new.any() and moment.observations.seen.has_complete:
+            # Those that used fewer parameters may be from before one was added.
+            is_new = moment.is_new(X, complete_only=True)
         if not is_new.any():
             self._say(
                 "every configuration of the space has been evaluated; they are repeated now."
@@ -351,14 +360,18 @@ def _require(name: str, value: Any, holds: bool, wanted: str) -> None:
 
 def _as_tasks(sources: Sequence[Study | Task]) -> list[Task]:
     """Return the sources as tasks with names of their own, without those that are empty."""
-    if isinstance(sources, Study | Task):
-        raise ValueError("sources must be a list of studies or tasks; write [study].")
+    if isinstance(sources, str) or not isinstance(sources, Iterable):
+        raise ValueError(
+            f"sources must be a list of studies or tasks, but is {sources!r}; write [study], "
+            "or load_tasks(url) for those of a storage."
+        )
     tasks: list[Task] = []
     for source in sources:
-        if isinstance(source, Study) and not any(
-            map(is_counted, source.get_trials(deepcopy=False))
-        ):
-            _logger.warning("source %r is skipped: it has no finished trial.", source.study_name)
+        if isinstance(source, Study) and not n_usable(source):
+            _logger.warning(
+                "source %r is skipped: it has no finished trial with a parameter.",
+                source.study_name,
+            )
             continue
         if not isinstance(source, Study | Task):
             raise ValueError(f"a source must be a Study or a Task, but is {source!r}.")

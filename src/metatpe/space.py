@@ -8,8 +8,9 @@ that a density of one means "nothing known".
                   [log(v - 1/2), log(v + 1/2)]; x is the position of v inside its cell
     categorical   K equal cells; x is the middle of the cell of the choice
 
-A grid of more than `MAX_CELLS` values is a continuous column that is rounded when it is decoded.
-Missing is NaN: the parameter was not used, or its value does not fit this space.
+A grid (not a categorical) of more than `MAX_CELLS` values is a continuous column that is rounded
+when it is decoded. Missing is NaN: the parameter was not used, or its value does not fit this
+space.
 
 Shapes: X is (n, d), one row a configuration, one column a parameter, in the order of
 `Space.names`.
@@ -123,7 +124,7 @@ class _Column:
 
     @property
     def is_discrete(self) -> bool:
-        return 0 < self.n_values <= MAX_CELLS
+        return self.choices is not None or 0 < self.n_values <= MAX_CELLS
 
     def edges(self) -> Floats | None:
         """Return the borders of the cells, None for a continuous column."""
@@ -203,7 +204,8 @@ class _Scales:
     @cached_property
     def slack(self) -> Floats:
         """What rounding may add to low + k * step."""
-        return np.where(self.has_step, 1e-8 * self.step, 0.0)
+        rounding = 4.0 * np.finfo(np.float64).eps * np.maximum(abs(self.low), abs(self.high))
+        return np.where(self.has_step, 1e-8 * self.step + rounding, 0.0)
 
     def snap(self, numbers: Floats) -> Floats:  # (n, d) -> (n, d), a copy
         """Return the nearest numbers on the grid, where there is one."""
@@ -267,7 +269,8 @@ class Space:
     def columns(self) -> Columns:
         """The kind of each column."""
         columns = list(self._columns.values())
-        grid = np.full((MAX_CELLS, len(self)), np.nan)
+        n_rows = max((column.n_values for column in columns if column.is_discrete), default=0)
+        grid = np.full((n_rows, len(self)), np.nan)
         for j, column in enumerate(columns):
             if column.is_discrete:
                 step = column.step or 1.0

@@ -14,7 +14,7 @@ import fnmatch
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import optuna
@@ -32,7 +32,31 @@ from metatpe.space import Floats, Mask, Space
 
 _logger = logging.getLogger(__name__)
 _LEFT_OUT: Floats = np.empty(0)  # an argument that was not given
-COUNTED = (TrialState.COMPLETE, TrialState.PRUNED)
+
+
+class Encoded(NamedTuple):
+    """A task's observations in another space.
+
+    A value that the other space does not have is missing there. An observation that has lost more
+    than half of what it used of the shared parameters says too little, and so does one that used
+    none of them.
+    """
+
+    X: Floats  # (n, d)
+    says: Mask  # (n,), which observations still say something
+    lost: dict[str, int]  # each shared parameter -> values that do not fit the space
+
+    def describe(self) -> str:
+        """Return what was lost, as a sentence; empty where nothing was."""
+        n = len(self.X)
+        if not self.lost:
+            return "it has no parameter in common with the study."
+        if not self.says.any():
+            return "all of it lies outside of the study's space."
+        parts = [f"{k} of {n} values of {name!r}" for name, k in self.lost.items() if k]
+        if not self.says.all():
+            parts.append(f"{n - int(self.says.sum())} of {n} observations as a whole")
+        return f"outside of the study's space are {', '.join(parts)}." if parts else ""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -164,22 +188,20 @@ class Task:
         """Return the parameters of some observations, with the values that were stored."""
         return self.space.values(self.numbers[list(rows)])
 
-    def encode_in(self, space: Space) -> tuple[Floats, Mask]:  # (n, d), (n,)
-        """Return the observations in another space, and which of them still say something there.
-
-        A value that the other space does not have is missing there. An observation that has lost
-        more than half of the parameters that both spaces have says too little, and so does
-        one that used none of them.
-        """
+    def encode_in(self, space: Space) -> Encoded:
+        """Return the observations in another space, and what was lost on the way."""
         X = np.full((len(self), len(space)), np.nan)
         n_lost, n_used = np.zeros((2, len(self)), dtype=np.int64)
+        lost: dict[str, int] = {}
         for j, name in enumerate(space.names):
             if name in self.space.names:
                 X[:, j] = self._column_in(space, name)
                 used = ~np.isnan(self.X[:, self.space.names.index(name)])
+                is_lost = used & np.isnan(X[:, j])
                 n_used += used
-                n_lost += used & np.isnan(X[:, j])
-        return X, (n_used > 0) & (2 * n_lost <= n_used)
+                n_lost += is_lost
+                lost[name] = int(is_lost.sum())
+        return Encoded(X, (n_used > 0) & (2 * n_lost <= n_used), lost)
 
     def _column_in(self, space: Space, name: str) -> Floats:  # (n,)
         own, other = self.space.distributions[name], space.distributions[name]
@@ -201,27 +223,32 @@ class Task:
         Raises:
             ValueError: Nothing is left.
         """
-        X, says = self.encode_in(space)
-        shared = [name for name in space.names if name in self.space.names]
+        encoded = self.encode_in(space)
+        X, says = encoded.X, encoded.says
         if not says.any():
             raise ValueError(
                 f"task {self.name!r}: nothing is left in the other space; "
-                f"the parameters in common are {shared}."
+                f"the parameters in common are {list(encoded.lost)}."
             )
-        n_missing = {n: int(np.isnan(X[says, j]).sum()) for j, n in enumerate(space.names)}
-        lost = ", ".join(f"{n} in {k}" for n, k in n_missing.items() if k and n in shared)
-        _logger.info(
-            "task %r: %d of %d observations and the parameters %s are kept; missing: %s.",
-            self.name, int(says.sum()), len(self), shared, lost or "nothing",
-        )  # fmt: skip
+        if lost := encoded.describe():
+            _logger.info("task %r: %s", self.name, lost)
         return Task(
-            self.name,
-            space,
-            X[says],
-            self.losses[says],
-            self.violation[says],
-            self.objective_names,
+            name=self.name,
+            space=space,
+            X=X[says],
+            losses=self.losses[says],
+            violation=self.violation[says],
+            objective_names=self.objective_names,
+            numbers=self._numbers_in(space, X)[says],
         )
+
+    def _numbers_in(self, space: Space, X: Floats) -> Floats:  # (n, d)
+        """Return the numbers of X in another space: the stored ones where that is the same."""
+        numbers = space.decode_numbers(X)
+        for j, name in enumerate(space.names):
+            if self.space.distributions.get(name) == space.distributions[name]:
+                numbers[:, j] = self.numbers[:, self.space.names.index(name)]
+        return numbers
 
     def describe(self) -> str:
         """Return a few lines about the task: its parameters, and its smallest losses."""
@@ -234,6 +261,11 @@ def is_counted(trial: FrozenTrial) -> bool:
     if trial.state == TrialState.COMPLETE:
         return not any(np.isnan(trial.values))
     return trial.state == TrialState.PRUNED
+
+
+def n_usable(study: Study) -> int:
+    """Return how many of a study's trials are observations with a parameter."""
+    return sum(is_counted(t) and bool(t.params) for t in study.get_trials(deepcopy=False))
 
 
 def losses_of(trial: FrozenTrial, directions: Sequence[StudyDirection]) -> list[float]:
@@ -284,8 +316,10 @@ def joined(distributions: Sequence[BaseDistribution]) -> BaseDistribution:
     if all(d == last for d in distributions):
         return last
     if isinstance(last, CategoricalDistribution):
-        choices = [d.choices for d in distributions if isinstance(d, CategoricalDistribution)]
-        return CategoricalDistribution(tuple(dict.fromkeys(c for cs in choices for c in cs)))
+        found = [d.choices for d in distributions if isinstance(d, CategoricalDistribution)]
+        distinct = {repr(choice): choice for choices in reversed(found) for choice in choices}
+        order = dict.fromkeys(repr(choice) for choices in found for choice in choices)
+        return CategoricalDistribution([distinct[key] for key in order])
     if isinstance(last, FloatDistribution):
         floats = [d for d in distributions if isinstance(d, FloatDistribution)]
         low, high = min(d.low for d in floats), max(d.high for d in floats)
@@ -317,9 +351,10 @@ def load_tasks(storage: str | BaseStorage, names: str | Sequence[str] = "*") -> 
     tasks = []
     for name in _matching(stored, [names] if isinstance(names, str) else names):
         study = optuna.load_study(study_name=name, storage=storage)
-        n_finished = sum(is_counted(t) for t in study.get_trials(deepcopy=False, states=COUNTED))
-        if n_finished < 2:
-            _logger.warning("study %r is left out: it has %d finished trials.", name, n_finished)
+        if (n := n_usable(study)) < 2:
+            _logger.warning(
+                "study %r is left out: it has %d finished trials with a parameter.", name, n
+            )
             continue
         tasks.append(Task.from_study(study))
     return tasks

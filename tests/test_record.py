@@ -1,0 +1,171 @@
+"""The attributes of trials: what fits into them, and that it is read as it was written."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import optuna
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from optuna.trial import FrozenTrial, create_trial
+
+from metatpe import TransferRecord, transfer_history
+from metatpe._record import (
+    MAX_CHARACTERS,
+    Plan,
+    read_plan,
+    system_attributes,
+    user_attributes,
+)
+
+
+def longest(attributes: dict[str, Any]) -> int:
+    return max(len(json.dumps(value)) for value in attributes.values())
+
+
+def record(plan: Plan) -> dict[str, Any]:
+    attributes = user_attributes(plan)
+    assert set(attributes) == {"metatpe"}
+    written = json.loads(json.dumps(attributes["metatpe"]))
+    assert isinstance(written, dict)
+    return written
+
+
+def stored(plan: Plan) -> FrozenTrial:
+    """Return a trial with the plan, as it comes back from a storage."""
+    return create_trial(value=0.0, system_attrs=json.loads(json.dumps(system_attributes(plan))))
+
+
+def weights(n: int, name: str = "task {}") -> dict[str, float]:
+    """Return the weights of a target and n - 1 past tasks, in no particular order."""
+    raw = {"target" if i == n // 2 else name.format(i): float(i * 7 % n + 1) for i in range(n)}
+    return {task: weight / sum(raw.values()) for task, weight in raw.items()}
+
+
+# For people --------------------------------------------------------------------------------------
+
+
+def test_a_record_has_the_origin_the_weights_and_the_kept_parameters() -> None:
+    plan = Plan("acquisition", {"x": 1}, {"target": 0.25, "past": 0.75}, ("lr", "x"))
+    assert record(plan) == {
+        "origin": "acquisition",
+        "weights": {"past": 0.75, "target": 0.25},
+        "kept": ["lr", "x"],
+    }
+
+
+def test_weights_are_listed_with_the_largest_first() -> None:
+    listed = list(record(Plan("acquisition", weights=weights(20)))["weights"].values())
+    assert len(listed) == 20
+    assert listed == sorted(listed, reverse=True)
+
+
+@pytest.mark.parametrize("name", ["task {}", "täsk " + "long " * 30 + "{}", "任务" * 40 + "{}"])
+@pytest.mark.parametrize("n", [2, 30, 300])
+@pytest.mark.parametrize("n_kept", [0, 3, 200])
+def test_a_record_is_never_too_long_and_its_weights_sum_to_one(
+    name: str, n: int, n_kept: int
+) -> None:
+    kept = tuple(f"parameter with a long name {i}" for i in range(n_kept))
+    plan = Plan("acquisition", weights=weights(n, name), kept=kept)
+    assert longest(user_attributes(plan)) <= MAX_CHARACTERS
+    listed = record(plan)["weights"]
+    assert sum(listed.values()) == pytest.approx(1.0, abs=1e-4)
+    assert "target" in listed
+    assert record(plan)["kept"] == list(kept)[: len(record(plan)["kept"])]
+
+
+def test_what_does_not_fit_is_summed_up_at_the_end() -> None:
+    given = weights(300)
+    listed = record(Plan("acquisition", weights=given))["weights"]
+    assert list(listed)[-1] == "rest"
+    largest = sorted(given, key=lambda task: -given[task])[: len(listed) - 2]
+    assert list(listed)[: len(largest)] == largest
+    left_out = sum(weight for task, weight in given.items() if task not in listed)
+    assert listed["rest"] == pytest.approx(left_out, rel=1e-5)
+
+
+def test_the_target_is_listed_even_if_its_weight_is_the_smallest() -> None:
+    given = {f"task {i}": 1.0 / 300 for i in range(300)} | {"target": 1e-9}
+    assert record(Plan("acquisition", weights=given))["weights"]["target"] == 1e-9
+
+
+def test_many_kept_parameters_leave_room_for_weights() -> None:
+    kept = tuple(f"parameter with a long name {i}" for i in range(200))
+    listed = record(Plan("acquisition", weights=weights(50), kept=kept))["weights"]
+    assert len(listed) > 10
+
+
+def test_one_task_with_an_endless_name_does_not_hide_the_others() -> None:
+    given = {"n" * 3000: 0.5, "target": 0.3, "past": 0.2}
+    listed = record(Plan("acquisition", weights=given))["weights"]
+    assert listed == {"target": 0.3, "past": 0.2, "rest": 0.5}
+
+
+def test_a_record_without_weights_has_no_rest() -> None:
+    assert record(Plan("random")) == {"origin": "random", "weights": {}, "kept": []}
+
+
+def test_the_history_of_a_study_leaves_out_trials_without_a_record() -> None:
+    study = optuna.create_study()
+    plan = Plan("acquisition", {}, {"target": 0.6, "a": 0.4}, ("x",))
+    for attributes in [{}, user_attributes(plan), {"other": 1}, user_attributes(Plan("random"))]:
+        study.add_trial(create_trial(value=0.0, user_attrs=attributes))
+    assert transfer_history(study) == [
+        TransferRecord(1, "acquisition", {"target": 0.6, "a": 0.4}, ("x",)),
+        TransferRecord(3, "random", {}, ()),
+    ]
+
+
+def test_the_history_of_an_empty_study_is_empty() -> None:
+    assert transfer_history(optuna.create_study()) == []
+
+
+# For other workers -------------------------------------------------------------------------------
+
+values = (
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=300)
+)
+
+
+@given(
+    params=st.dictionaries(st.text(max_size=200), values, max_size=40),
+    warm_index=st.none() | st.integers(0, 100),
+)
+def test_a_plan_is_read_as_it_was_written_and_no_part_of_it_is_too_long(
+    params: dict[str, Any], warm_index: int | None
+) -> None:
+    plan = Plan("warm_start", params, warm_index=warm_index)
+    assert longest(system_attributes(plan)) <= MAX_CHARACTERS
+    assert read_plan(stored(plan)) == plan
+
+
+@pytest.mark.parametrize("n", [0, 1, 200, 2000])
+def test_long_plans_are_written_in_several_parts(n: int) -> None:
+    plan = Plan("acquisition", {f"parameter {i}": i / 3 for i in range(n)})
+    attributes = system_attributes(plan)
+    assert longest(attributes) <= MAX_CHARACTERS
+    assert sorted(attributes) == sorted(f"metatpe:plan:{i}" for i in range(len(attributes)))
+    assert read_plan(stored(plan)) == plan
+
+
+@pytest.mark.parametrize("value", [(1, 2), object(), {"a": 1}, "long" * 1000])
+def test_a_value_that_has_no_place_in_an_attribute_is_left_out(value: Any) -> None:
+    plan = read_plan(stored(Plan("random", {"odd": value, "x": 0.5})))
+    assert plan is not None
+    assert plan.params == {"x": 0.5}
+
+
+def test_a_trial_without_a_plan_has_none() -> None:
+    assert read_plan(create_trial(value=0.0, system_attrs={"other": 1})) is None
+
+
+def test_a_shorter_plan_that_replaces_a_longer_one_is_read_alone() -> None:
+    # A retried trial starts with the attributes of the one that failed.
+    long = Plan("acquisition", {f"parameter {i}": 1.0 for i in range(300)})
+    short = Plan("acquisition", {f"parameter {i}": 2.0 for i in range(50)})
+    both = {**system_attributes(long), **system_attributes(short)}
+    plan = read_plan(create_trial(value=0.0, system_attrs=both))
+    assert plan == short
