@@ -137,6 +137,15 @@ def test_sources_that_are_no_list_are_refused(sources: Any) -> None:
         MetaTPESampler(sources)
 
 
+@pytest.mark.xfail(reason="the message repeats the whole URL")
+@pytest.mark.parametrize("is_in_list", [True, False])
+def test_a_password_in_a_url_that_was_given_as_a_source_is_not_printed(is_in_list: bool) -> None:
+    url: Any = "postgresql://me:secret@host/studies"
+    with pytest.raises(ValueError, match="must be a") as error:
+        MetaTPESampler([url] if is_in_list else url)
+    assert "secret" not in str(error.value)
+
+
 @pytest.mark.parametrize("state", [None, TrialState.RUNNING, TrialState.FAIL])
 def test_a_study_without_a_finished_trial_is_skipped_and_that_is_said(
     state: TrialState | None, caplog: pytest.LogCaptureFixture

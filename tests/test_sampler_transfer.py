@@ -369,6 +369,20 @@ def test_a_source_that_is_skipped_takes_no_warm_start_from_the_others() -> None:
     assert all(params in stored for params in suggested)
 
 
+@pytest.mark.xfail(reason="the index counts only what fits the space that is known by then")
+@pytest.mark.parametrize("seed", range(3))
+def test_warm_starts_are_given_out_once_each_while_the_space_grows(seed: int) -> None:
+    sources = [
+        past_study(space={name: SQUARE[name]}, n=12, seed=seed, name=name) for name in SQUARE
+    ]
+    study = new_study(MetaTPESampler(sources, n_startup_trials=8, seed=0))
+    suggested = evaluate(study, 3, space={"x": SQUARE["x"]}) + evaluate(study, 5, space=SQUARE)
+    for source, name in zip(sources, SQUARE, strict=True):
+        stored = [t.params[name] for t in source.trials]
+        given = [p[name] for p in suggested if p.get(name) in stored]
+        assert len(set(given)) == len(given)
+
+
 def test_a_source_that_lies_outside_of_every_range_is_skipped(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

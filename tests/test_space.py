@@ -214,7 +214,7 @@ def test_a_value_that_the_distribution_does_not_have_is_missing(
         (IntDistribution(1, 1000, log=True), 99.6, 100),
         (FloatDistribution(0, 1, step=0.25), 0.3, 0.25),
         (IntDistribution(0, 100_000, step=10), 123, 120),
-        (FloatDistribution(-10.2, 10.2, step=0.1), -10.2 + 0.1 * 204, 10.2),
+        (FloatDistribution(0, 0.3, step=0.1), 3 * 0.1, 0.3),  # a little more than the highest
     ],
 )
 def test_a_value_off_the_grid_becomes_its_neighbour(

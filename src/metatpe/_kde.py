@@ -45,6 +45,7 @@ _BLOCK = (
 _MAX_LOG = 600.0  # exp of more than this is near the end of float64
 _MAX_LOG_COARSE = 60.0  # and of float32
 _Real = TypeVar("_Real", np.float32, np.float64)
+_LOG2_E = math.log2(math.e)
 _LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
 
 
@@ -169,13 +170,15 @@ class Parzen:
         # Phi((1 - c)/h) - Phi(-c/h), without cancellation because 0 <= c <= 1.
         inside = ndtr((1.0 - centers) / h) - ndtr(-centers / h)
         centred = centers - 0.5
-        constant = -0.5 * (centred / h) ** 2 - np.log(h * inside) - _LOG_SQRT_2PI
-        blocks = [
-            np.where(is_missing, 0.0, -0.5 / h**2),
-            np.where(is_missing, 0.0, centred / h**2),
-            np.where(is_missing, 0.0, constant).sum(axis=0, keepdims=True),
-            *(self._table(j) for j in one_hot),
-        ]
+        square = np.broadcast_to(-0.5 / h**2, centers.shape)
+        linear = centred / h**2
+        constant = -0.5 * centred * linear - np.log(h * inside) - _LOG_SQRT_2PI
+        if is_missing.any():
+            square, linear, constant = (
+                np.where(is_missing, 0.0, term) for term in (square, linear, constant)
+            )
+        blocks = [square, linear, constant.sum(axis=0, keepdims=True)]
+        blocks += [self._table(j) for j in one_hot]
         return np.ascontiguousarray(np.vstack(blocks).T), {j: self._table(j).T for j in looked_up}
 
     def _table(self, j: int) -> Floats:  # (K, n)
@@ -200,11 +203,17 @@ class Parzen:
         return float(np.maximum(heights, 0).sum() + discrete.sum())
 
     @cached_property
-    def _coarse(self) -> tuple[NDArray[np.float32], dict[int, NDArray[np.float32]]]:
+    def _binary(self) -> tuple[Floats, dict[int, Floats]]:
+        """The coefficients for logs to base two: exp2 is cheaper than exp."""
         coefficients, tables = self._coefficients
-        return coefficients.astype(np.float32), {
-            j: table.astype(np.float32) for j, table in tables.items()
-        }
+        return coefficients * _LOG2_E, {j: table * _LOG2_E for j, table in tables.items()}
+
+    @cached_property
+    def _coarse(self) -> tuple[NDArray[np.float32], dict[int, NDArray[np.float32]]]:
+        """The same in single precision."""
+        coefficients, tables = self._binary
+        coarse = {j: table.astype(np.float32) for j, table in tables.items()}
+        return coefficients.astype(np.float32), coarse
 
     @cached_property
     def _may_be_coarse(self) -> bool:
@@ -226,7 +235,7 @@ class Parzen:
         if points.is_coarse and self._may_be_coarse:
             total = float(uniform) + _kernel_sums(points.coarse, *self._coarse, points)
         else:
-            total = float(uniform) + _kernel_sums(points.features, *self._coefficients, points)
+            total = float(uniform) + _kernel_sums(points.features, *self._binary, points)
         with np.errstate(divide="ignore"):  # without the uniform component it may be zero
             log_density: Floats = np.log(total) - log_n
         return log_density
@@ -251,18 +260,27 @@ class Parzen:
         )  # centres without this column, and the uniform one
         return (kernels + n_flat) / (len(centers) + 1), widths
 
-    def gaussian_marginals(self, js: Sequence[int]) -> tuple[Floats, Floats]:  # (G, len(js)), (G,)
+    def gaussian_marginals(self, js: Sequence[int]) -> tuple[Floats, Floats]:  # (G, c), (G,)
         """Return the marginal densities of continuous columns in the middle of G common cells."""
         h = self.bandwidth[list(js)][:, None]  # (c, 1)
         centers = self.centers[:, list(js)].T  # (c, n)
         n_cells = math.ceil(max(32.0, 2.0 / h.min()))
         middles = (np.arange(n_cells) + 0.5) / n_cells
+        is_missing = np.isnan(centers)
+        centers = np.where(is_missing, 0.5, centers)
         inside = ndtr((1.0 - centers) / h) - ndtr(-centers / h)
-        heights = 1.0 / (h * math.sqrt(2.0 * math.pi) * inside)
-        gaps = (middles[:, None, None] - centers) / h
-        kernels = np.exp(-0.5 * gaps**2) * heights  # (G, c, n)
-        total = np.where(np.isnan(centers), 1.0, kernels).sum(axis=2) + 1.0
-        return total / (len(self) + 1), np.full(n_cells, 1.0 / n_cells)
+        heights = np.where(is_missing, 0.0, 1.0 / (h * math.sqrt(2.0 * math.pi) * inside))
+        total = np.ones((len(js), n_cells)) + is_missing.sum(axis=1)[:, None]  # what is flat
+        n_rows = max(1, 4 * _BLOCK // total.size)
+        for start in range(0, len(self), n_rows):
+            block = slice(start, start + n_rows)
+            # In place and summed by a product: this is done for every suggestion.
+            kernels = (middles[:, None] - centers[:, None, block]) * (math.sqrt(0.5) / h)[
+                :, :, None
+            ]
+            np.exp(-np.square(kernels, out=kernels), out=kernels)  # (c, G, block)
+            total += (kernels @ heights[:, block, None])[:, :, 0]
+        return total.T / (len(self) + 1), np.full(n_cells, 1.0 / n_cells)
 
     def sample(self, n: int, *, rng: np.random.Generator) -> Floats:  # (n, d)
         """Draw points, column by column from the marginals."""
@@ -298,14 +316,16 @@ def _kernel_sums(
 ) -> Floats:  # (C,)
     """Return the sum of the kernels at each point, some centres at a time."""
     n_rows = max(1, _BLOCK // max(len(points), 1))
+    ones = np.ones(n_rows, dtype=features.dtype)
     total = np.zeros(len(points))
     for start in range(0, len(coefficients), n_rows):
         block = slice(start, start + n_rows)
         kernels = _log_kernels(features, coefficients, tables, points, block)
         if kernels.dtype == np.float32:
             # Next to the uniform component's 1 this is nothing, but denormal numbers are slow.
-            np.maximum(kernels, np.float32(-80.0), out=kernels)
-        total += np.exp(kernels, out=kernels).sum(axis=0)
+            np.maximum(kernels, np.float32(-120.0), out=kernels)
+        np.exp2(kernels, out=kernels)
+        total += ones[: len(kernels)] @ kernels  # a sum over the rows, by BLAS
     return total
 
 

@@ -55,6 +55,11 @@ def ranks(losses: Floats) -> Ints:  # (n, m) -> (n,)
     return rank
 
 
+def _is_ranked(losses: Floats, violation: Floats, late: Floats) -> Mask:  # (n,)
+    """Return which observations have a rank: feasible, complete, and not inf in everything."""
+    return (violation <= 0) & ~late.any(axis=1) & ~np.isposinf(losses).all(axis=1)
+
+
 def _best_first(losses: Floats, members: Ints) -> Ints:
     """Return the members of one front, the least crowded first, then by number."""
     if losses.shape[1] == 1 or len(members) < 2:
@@ -63,7 +68,7 @@ def _best_first(losses: Floats, members: Ints) -> Ints:
 
 
 def _rest(violation: Floats, lateness: Floats, members: Ints) -> Ints:
-    """Return those that are not feasible and complete: pruned ones, then infeasible ones."""
+    """Return those without a rank: all inf, then pruned, then infeasible ones."""
     keys = (*lateness[members].T[::-1], violation[members])
     return members[np.lexsort(keys)]
 
@@ -71,7 +76,7 @@ def _rest(violation: Floats, lateness: Floats, members: Ints) -> Ints:
 def order(losses: Floats, violation: Floats, lateness: Floats | None = None) -> Ints:
     """Return the indices of all observations, the best first."""
     late = np.zeros((len(losses), 1)) if lateness is None else lateness
-    is_ranked = (violation <= 0) & ~late.any(axis=1)
+    is_ranked = _is_ranked(losses, violation, late)
     ranked = np.flatnonzero(is_ranked)
     rank = ranks(losses[ranked])
     by_rank = np.argsort(rank, kind="stable")
@@ -97,7 +102,7 @@ def split(
     """
     n, n_objectives = losses.shape
     late = np.zeros((n, 1)) if lateness is None else lateness
-    is_ranked = (violation <= 0) & ~late.any(axis=1)
+    is_ranked = _is_ranked(losses, violation, late)
     ranked = np.flatnonzero(is_ranked)
     rank = ranks(losses[ranked])
     counts = np.bincount(rank, minlength=1)

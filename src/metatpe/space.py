@@ -158,7 +158,10 @@ class _Column:
         """Return Optuna's value of a number."""
         if self.choices is not None:
             return self.choices[int(number)]
-        return int(number) if isinstance(self.distribution, IntDistribution) else float(number)
+        if isinstance(self.distribution, IntDistribution):
+            # Beyond 2**53 the number is rounded, and may be rounded out of the range.
+            return min(max(int(number), self.distribution.low), self.distribution.high)
+        return float(number)
 
     def holds(self, value: Any) -> bool:
         """Return whether `value` is exactly one of this distribution's values."""

@@ -24,7 +24,7 @@ from optuna.distributions import (
     FloatDistribution,
     IntDistribution,
 )
-from optuna.storages import BaseStorage
+from optuna.storages import BaseStorage, get_storage
 from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
@@ -347,6 +347,7 @@ def load_tasks(storage: str | BaseStorage, names: str | Sequence[str] = "*") -> 
     Example:
         >>> sources = load_tasks("sqlite:///studies.db", "resnet-*")  # doctest: +SKIP
     """
+    storage = get_storage(storage)  # opened once for all studies
     stored = optuna.study.get_all_study_names(storage)
     tasks = []
     for name in _matching(stored, [names] if isinstance(names, str) else names):
