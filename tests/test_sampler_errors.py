@@ -137,7 +137,6 @@ def test_sources_that_are_no_list_are_refused(sources: Any) -> None:
         MetaTPESampler(sources)
 
 
-@pytest.mark.xfail(reason="the message repeats the whole URL")
 @pytest.mark.parametrize("is_in_list", [True, False])
 def test_a_password_in_a_url_that_was_given_as_a_source_is_not_printed(is_in_list: bool) -> None:
     url: Any = "postgresql://me:secret@host/studies"

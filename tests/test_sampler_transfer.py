@@ -369,7 +369,6 @@ def test_a_source_that_is_skipped_takes_no_warm_start_from_the_others() -> None:
     assert all(params in stored for params in suggested)
 
 
-@pytest.mark.xfail(reason="the index counts only what fits the space that is known by then")
 @pytest.mark.parametrize("seed", range(3))
 def test_warm_starts_are_given_out_once_each_while_the_space_grows(seed: int) -> None:
     sources = [

@@ -55,10 +55,22 @@ class Seen:
             return
         for row in _cells(self._columns, X):
             active = row >= 0
-            if active.any():
+            if active.any() and not self._is_broken_off(row, active):
                 self._refute(row, active)
                 _, rows = self._by_active.setdefault(active.tobytes(), (active, set()))
                 rows.add(row[active].tobytes())
+
+    def _is_broken_off(self, row: Cells, active: Mask) -> bool:
+        """Return whether an earlier configuration began like this one and used more parameters.
+
+        Then this is no branch of its own, but a trial that ended before it had asked for all.
+        """
+        for more, rows in self._by_active.values():
+            if more.sum() > active.sum() and more[active].all():
+                earlier = np.frombuffer(b"".join(rows), dtype=np.int32).reshape(len(rows), -1)
+                if (earlier[:, active[more]] == row[active]).all(axis=1).any():
+                    return True
+        return False
 
     def _refute(self, row: Cells, active: Mask) -> None:
         """Forget what was evaluated before a parameter was added to the objective.
@@ -305,13 +317,17 @@ class Moment:
     def _abandoned_warm_index(self) -> int | None:
         """Return a warm start that a dead worker was given and that nobody has taken up since."""
         stale = [t for t in self._others if self._is_stale(t)]
-        abandoned = {plan.warm_index for t in stale if (plan := read_plan(t))}
-        if abandoned <= {None}:
+        abandoned = {plan.warm_index for t in stale if (plan := read_plan(t))} - {None}
+        if not abandoned:
             return None
-        numbers = {t.number for t in stale}
-        plans = [read_plan(t) for t in self.trials if t.number not in numbers]
-        taken = {plan.warm_index for plan in plans if plan}
-        return min((i for i in abandoned - taken if i is not None), default=None)
+        return min((i for i in abandoned - self.taken_warm_starts if i is not None), default=None)
+
+    @cached_property
+    def taken_warm_starts(self) -> set[int | None]:
+        """The warm starts that trials were given, dead workers' apart."""
+        stale = {t.number for t in self._others if self._is_stale(t)}
+        plans = (read_plan(t) for t in self.everyone if t.number not in stale)
+        return {plan.warm_index for plan in plans if plan}
 
     def is_new(self, X: Floats, *, complete_only: bool = False) -> Mask:  # (C, d) -> (C,)
         """Return which configurations nobody has evaluated or is evaluating."""

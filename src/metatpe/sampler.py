@@ -35,7 +35,7 @@ from metatpe._kernel import MAX_EXACT, all_cells
 from metatpe._pareto import split
 from metatpe._record import REST, TARGET, Plan, read_plan, system_attributes, user_attributes
 from metatpe._transfer import Past, Settings, weigh
-from metatpe._warm_start import Configuration, first_configurations
+from metatpe._warm_start import first_configurations
 from metatpe.space import Floats, Space
 from metatpe.tasks import Task, joined, n_usable
 
@@ -280,16 +280,19 @@ class MetaTPESampler(BaseSampler):
         return self._acquired(moment, rng=rng)
 
     def _warm(self, moment: Moment, index: int) -> Plan:
-        """Return the warm start with this index, or the next of the reserve that is new."""
-        space, rng = moment.space, self._rng(moment.trial, "warm_start")
-        options: Sequence[Configuration] = self._warm_starts
-        if len(space):  # a source that has nothing to say here takes no place
-            options = [configuration for configuration in options if space.fit(configuration)]
-        filling = moment.values(rng.random(len(space)))
-        for configuration in [*options[index : index + 1], *options[self._n_startup_trials :]]:
-            params = {**configuration, **filling, **space.fit(configuration)}
-            if not len(space) or moment.is_new(space.encode([params]))[0]:
-                return Plan("warm_start", params, warm_index=index)
+        """Return the warm start with this index, or another one where it has no place here."""
+        space, n = moment.space, self._n_startup_trials
+        filling = moment.values(self._rng(moment.trial, "warm_start").random(len(space)))
+        # The reserve before the next ones, which belong to other trials.
+        for i in [index, *range(n, len(self._warm_starts)), *range(index + 1, n)]:
+            if i >= len(self._warm_starts) or i in moment.taken_warm_starts:
+                continue
+            configuration = self._warm_starts[i]
+            fitting = space.fit(configuration)
+            params = {**configuration, **filling, **fitting}
+            # A source without a shared parameter has nothing to start from.
+            if not len(space) or (fitting and moment.is_new(space.encode([params]))[0]):
+                return Plan("warm_start", params, warm_index=i)
         return self._random(moment, "random")
 
     def _random(self, moment: Moment, origin: Literal["random", "epsilon"]) -> Plan:
@@ -358,11 +361,16 @@ def _require(name: str, value: Any, holds: bool, wanted: str) -> None:
         raise ValueError(f"{name} must be {wanted}, but is {value!r}.")
 
 
+def _shown(value: Any) -> str:
+    """Return a value for a message; a string may be a URL with a password in it."""
+    return "a string" if isinstance(value, str) else repr(value)
+
+
 def _as_tasks(sources: Sequence[Study | Task]) -> list[Task]:
     """Return the sources as tasks with names of their own, without those that are empty."""
     if isinstance(sources, str) or not isinstance(sources, Iterable):
         raise ValueError(
-            f"sources must be a list of studies or tasks, but is {sources!r}; write [study], "
+            f"sources must be a list of studies or tasks, but is {_shown(sources)}; write [study], "
             "or load_tasks(url) for those of a storage."
         )
     tasks: list[Task] = []
@@ -374,7 +382,7 @@ def _as_tasks(sources: Sequence[Study | Task]) -> list[Task]:
             )
             continue
         if not isinstance(source, Study | Task):
-            raise ValueError(f"a source must be a Study or a Task, but is {source!r}.")
+            raise ValueError(f"a source must be a Study or a Task, but is {_shown(source)}.")
         task = Task.from_study(source) if isinstance(source, Study) else source
         if len(task) < 2:
             raise ValueError(
