@@ -19,7 +19,7 @@ from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from metatpe._record import read_plan
-from metatpe.space import Columns, Floats, Mask, Space
+from metatpe.space import Columns, Floats, Ints, Mask, Space
 from metatpe.tasks import is_counted, lateness_of, losses_of, violation_of
 
 _MAX_SPACES = (
@@ -218,9 +218,12 @@ class History:
     def observations(self, space: Space, trials: Sequence[FrozenTrial]) -> Observations:
         """Return the observations among these trials, in the given space."""
         encoding = self._encoding(space)
-        rows = np.flatnonzero(~np.isnan(self._results[:, -1]))
+        rows: slice | Ints = slice(self.n_counted)
+        if np.isnan(self._results[rows, -1]).any():
+            rows = np.flatnonzero(~np.isnan(self._results[:, -1]))
         if not is_whole(trials):
-            rows = np.intersect1d(rows, [t.number for t in trials])
+            counted = [t.number for t in trials if t.number in self._params]
+            rows = np.array(counted, dtype=np.int64)
         m, results = len(self._directions), self._results[rows]
         return Observations(
             X=encoding.X[rows],

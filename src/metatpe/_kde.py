@@ -20,7 +20,7 @@ All centres share h, so log prod_d k_d is a matrix product of features of x with
     Gaussian columns    features (x - 1/2)^2, x - 1/2, 1
     discrete columns    a one of the cell of x; a look-up in a table where K is large
 
-Shapes: centres (n, d), points (C, d), features (F, C), coefficients (n, F).
+Shapes: centres (n, d), points (C, d), features (F, C), coefficients (F, n).
 """
 
 from __future__ import annotations
@@ -35,16 +35,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp, ndtr, ndtri
 
-from metatpe.space import Columns, Floats, Ints, Mask
+from metatpe.space import Columns, Floats, Ints
 
 OWN_CHOICE = 0.9  # the categorical kernel's mass on its own choice, as in the authors' code
-_ONE_HOT = 16  # above this many cells a look-up is cheaper than more columns in the product
 _BLOCK = (
     1 << 17
 )  # entries of the (centres, points) matrix worked on at a time: they stay in the cache
 _MAX_LOG = 600.0  # exp of more than this is near the end of float64
 _MAX_LOG_COARSE = 60.0  # and of float32
 _Real = TypeVar("_Real", np.float32, np.float64)
+# Next to the uniform component's 1 this is nothing, and denormal numbers are slow.
+_LEAST_LOG2 = -120.0
 _LOG2_E = math.log2(math.e)
 _LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
 
@@ -115,7 +116,7 @@ class Points:
     @classmethod
     def of(cls, columns: Columns, X: Floats, *, is_coarse: bool = False) -> Points:
         """Prepare complete points (no NaN) of the given columns."""
-        gaussian, one_hot, looked_up = _layout(columns)
+        gaussian, one_hot, looked_up = columns.layout
         centred = X[:, gaussian].T - 0.5
         blocks = [centred**2, centred, np.ones((1, len(X)))]
         for j in one_hot:
@@ -131,17 +132,6 @@ class Points:
 
     def __len__(self) -> int:
         return int(self.features.shape[1])
-
-
-def _layout(columns: Columns) -> tuple[list[int], list[int], list[int]]:
-    """Return the columns that are Gaussian, one-hot and looked up."""
-    k = columns.n_cells
-    one_hot = (k > 0) & (k <= _ONE_HOT)
-    return _indices(k == 0), _indices(one_hot), _indices(k > _ONE_HOT)
-
-
-def _indices(mask: Mask) -> list[int]:
-    return [int(j) for j in np.flatnonzero(mask)]
 
 
 class Parzen:
@@ -162,24 +152,27 @@ class Parzen:
 
     @cached_property
     def _coefficients(self) -> tuple[Floats, dict[int, Floats]]:
-        """The coefficients (n, F) and, for each column looked up, its table (n, K)."""
-        gaussian, one_hot, looked_up = _layout(self.columns)
+        """The coefficients (F, n) and, for each column looked up, its table (K, n)."""
+        gaussian, one_hot, looked_up = self.columns.layout
         centers, h = self.centers[:, gaussian].T, self.bandwidth[gaussian][:, None]
         is_missing = np.isnan(centers)
         centers = np.where(is_missing, 0.5, centers)
-        # Phi((1 - c)/h) - Phi(-c/h), without cancellation because 0 <= c <= 1.
-        inside = ndtr((1.0 - centers) / h) - ndtr(-centers / h)
+        inside = _mass_inside(centers, h)
         centred = centers - 0.5
         square = np.broadcast_to(-0.5 / h**2, centers.shape)
         linear = centred / h**2
-        constant = -0.5 * centred * linear - np.log(h * inside) - _LOG_SQRT_2PI
+        constant = centred * linear
+        constant *= -0.5
+        constant -= np.log(inside)
+        constant -= np.log(h) + _LOG_SQRT_2PI
         if is_missing.any():
             square, linear, constant = (
                 np.where(is_missing, 0.0, term) for term in (square, linear, constant)
             )
         blocks = [square, linear, constant.sum(axis=0, keepdims=True)]
         blocks += [self._table(j) for j in one_hot]
-        return np.ascontiguousarray(np.vstack(blocks).T), {j: self._table(j).T for j in looked_up}
+        tables = {j: self._table(j) for j in looked_up}
+        return np.vstack(blocks), tables
 
     def _table(self, j: int) -> Floats:  # (K, n)
         """Return the log density in each cell of the kernel around each centre."""
@@ -268,7 +261,7 @@ class Parzen:
         middles = (np.arange(n_cells) + 0.5) / n_cells
         is_missing = np.isnan(centers)
         centers = np.where(is_missing, 0.5, centers)
-        inside = ndtr((1.0 - centers) / h) - ndtr(-centers / h)
+        inside = _mass_inside(centers, h)
         heights = np.where(is_missing, 0.0, 1.0 / (h * math.sqrt(2.0 * math.pi) * inside))
         total = np.ones((len(js), n_cells)) + is_missing.sum(axis=1)[:, None]  # what is flat
         n_rows = max(1, 4 * _BLOCK // total.size)
@@ -294,17 +287,31 @@ class Parzen:
         return _place(self.columns, around, h, uniforms[:, 1:])
 
 
+def _mass_inside(centers: Floats, h: Floats) -> Floats:  # (c, n), (c, 1) -> (c, n)
+    """Return Phi((1 - c)/h) - Phi(-c/h): how much of the Gaussians around centers is in [0, 1].
+
+    The further border is beyond eight bandwidths for most, and its tail then below rounding.
+    """
+    far = np.abs(centers - 0.5) + 0.5
+    mass = ndtr((1.0 - far) / h)  # the distance to the nearer border
+    z = far / h
+    is_cut = z < 8.3
+    mass[is_cut] -= ndtr(-z[is_cut])
+    return mass
+
+
 def _log_kernels(
     features: NDArray[_Real],
     coefficients: NDArray[_Real],
     tables: Mapping[int, NDArray[_Real]],
     points: Points,
     block: slice,
+    out: NDArray[_Real] | None = None,
 ) -> NDArray[_Real]:  # (block, C)
     """Return the log of the kernel around each centre of the block at each point."""
-    log_kernels = coefficients[block] @ features
+    log_kernels: NDArray[_Real] = np.matmul(coefficients[:, block].T, features, out=out)
     for j, table in tables.items():
-        log_kernels += table[block][:, points.cells[j]]
+        log_kernels += table[:, block].T[:, points.cells[j]]
     return log_kernels
 
 
@@ -315,15 +322,17 @@ def _kernel_sums(
     points: Points,
 ) -> Floats:  # (C,)
     """Return the sum of the kernels at each point, some centres at a time."""
-    n_rows = max(1, _BLOCK // max(len(points), 1))
+    n_rows = max(1, min(_BLOCK // max(len(points), 1), coefficients.shape[1]))
+    buffer = np.empty((n_rows, len(points)), dtype=features.dtype)
     ones = np.ones(n_rows, dtype=features.dtype)
+    least = np.full(len(points), _LEAST_LOG2, dtype=features.dtype)
     total = np.zeros(len(points))
-    for start in range(0, len(coefficients), n_rows):
+    for start in range(0, coefficients.shape[1], n_rows):
         block = slice(start, start + n_rows)
-        kernels = _log_kernels(features, coefficients, tables, points, block)
+        kernels = buffer[: coefficients.shape[1] - start]
+        _log_kernels(features, coefficients, tables, points, block, out=kernels)
         if kernels.dtype == np.float32:
-            # Next to the uniform component's 1 this is nothing, but denormal numbers are slow.
-            np.maximum(kernels, np.float32(-120.0), out=kernels)
+            np.maximum(kernels, least, out=kernels)
         np.exp2(kernels, out=kernels)
         total += ones[: len(kernels)] @ kernels  # a sum over the rows, by BLAS
     return total
@@ -355,7 +364,7 @@ def _place(columns: Columns, around: Floats, h: Floats, place: Floats) -> Floats
     below, above = ndtr(-centre / h), ndtr((1.0 - centre) / h)
     gaussian = centre + h * ndtri(below + place * (above - below))
     X = np.where(is_missing, place, np.clip(gaussian, 0.0, 1.0))
-    for j in _indices(columns.is_categorical):
+    for j in columns.categorical:
         X[:, j] = _place_choice(columns, around[:, j], place[:, j], j)
     return columns.snap(X)
 

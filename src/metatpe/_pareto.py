@@ -39,9 +39,18 @@ def crowding_distance(losses: Floats) -> Floats:  # (n, m) -> (n,)
             continue
         distance[order[[0, -1]]] = np.inf
         distance[order[1:-1]] += (ranked[2:] - ranked[:-2]) / spread
-    _, inverse, counts = np.unique(losses, axis=0, return_inverse=True, return_counts=True)
-    distance[counts[inverse.ravel()] > 1] = 0.0
+    distance[_is_repeated(losses)] = 0.0
     return distance
+
+
+def _is_repeated(losses: Floats) -> Mask:  # (n, m) -> (n,)
+    """Return which vectors occur more than once."""
+    order = np.lexsort(losses.T)
+    is_like_next = (losses[order[1:]] == losses[order[:-1]]).all(axis=1)
+    repeated = np.zeros(len(losses), dtype=np.bool_)
+    repeated[order[1:]] |= is_like_next
+    repeated[order[:-1]] |= is_like_next
+    return repeated
 
 
 def ranks(losses: Floats) -> Ints:  # (n, m) -> (n,)
@@ -57,7 +66,8 @@ def ranks(losses: Floats) -> Ints:  # (n, m) -> (n,)
 
 def _is_ranked(losses: Floats, violation: Floats, late: Floats) -> Mask:  # (n,)
     """Return which observations have a rank: feasible, complete, and not inf in everything."""
-    return (violation <= 0) & ~late.any(axis=1) & ~np.isposinf(losses).all(axis=1)
+    is_ranked: Mask = (violation <= 0) & ~late.any(axis=1) & ~(losses == np.inf).all(axis=1)
+    return is_ranked
 
 
 def _best_first(losses: Floats, members: Ints) -> Ints:

@@ -19,6 +19,7 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial
 
 MAX_CHARACTERS = 2000
+_CHUNK = MAX_CHARACTERS - 100  # of parameters in one attribute
 TARGET = "target"
 REST = "rest"
 _KEY = "metatpe"
@@ -43,10 +44,10 @@ class TransferRecord:
     """Where one trial's configuration came from.
 
     Attributes:
-        number: The trial's number. origin: "warm_start" (a past task's best), "random" (start-up),
-        "epsilon" (the random part of the
-            epsilon-greedy choice), "acquisition", or "independent" (nothing was known of the
-            space).
+        number: The trial's number.
+        origin: "warm_start" (a past task's best), "random" (start-up), "epsilon" (the random part
+            of the epsilon-greedy choice), "acquisition", or "independent" (nothing was known of
+            the study's space yet; the value of each parameter is chosen when it is asked for).
         weights: Task name -> weight, the largest first; the task of the study itself is called
             "target", and what was too small to be listed is summed up in "rest". Empty where no
             weights were computed.
@@ -112,19 +113,24 @@ def _rounded(weight: float) -> float:
 
 def system_attributes(plan: Plan) -> dict[str, Any]:
     """Return the attributes for other workers; a value that JSON does not have is left out."""
-    first: dict[str, Any] = {"origin": plan.origin, "warm": plan.warm_index, "params": {}}
-    chunks, room = [first], MAX_CHARACTERS - 100
-    for name, value in plan.params.items():
-        length = _length(name) + _length(value) + 4 if _is_plain(value) else MAX_CHARACTERS
-        if length >= MAX_CHARACTERS - 100:
+    first: dict[str, Any] = {"origin": plan.origin, "warm": plan.warm_index, "n_chunks": 1}
+    params = {name: value for name, value in plan.params.items() if _is_plain(value)}
+    if _length(params) <= _CHUNK:  # nearly always
+        return {f"{_PLAN}:0": {**first, "params": params}}
+    chunks: list[dict[str, Any]] = [{}]
+    room = _CHUNK
+    for name, value in params.items():
+        length = _length(name) + _length(value) + 4
+        if length > _CHUNK:
             continue
         if length > room:
-            chunks.append({"params": {}})
-            room = MAX_CHARACTERS - 100
+            chunks.append({})
+            room = _CHUNK
         room -= length
-        chunks[-1]["params"][name] = value
+        chunks[-1][name] = value
     first["n_chunks"] = len(chunks)
-    return {f"{_PLAN}:{i}": chunk for i, chunk in enumerate(chunks)}
+    written = [{**(first if i == 0 else {}), "params": chunk} for i, chunk in enumerate(chunks)]
+    return {f"{_PLAN}:{i}": chunk for i, chunk in enumerate(written)}
 
 
 def read_plan(trial: FrozenTrial) -> Plan | None:

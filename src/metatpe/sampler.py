@@ -10,11 +10,11 @@ seed gives the same suggestions whatever process, pickle or copy makes them.
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import math
 import os
 import threading
-import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
@@ -57,15 +57,16 @@ class MetaTPESampler(BaseSampler):
         sources: Past studies or tasks (`load_tasks` reads them out of a storage). Their spaces may
             differ from the one of the new study; they need the same number of objectives.
         n_startup_trials: The first trials: warm starts out of the past, random without one.
-        n_ei_candidates: Candidates drawn from the good density of each task. gamma: The fraction
-        of observations that count as good. eta: The larger, the fewer parameters the similarity is
-        measured on: log_eta of the good ones. epsilon: The probability of a random configuration
-        after the start. n_mc_samples: Points at which two densities are compared (where that is
-        not exact anyway). weights: "similarity", or "uniform" for the same weight on every task,
-        whatever it is like. warm_start: Whether the first trials are the past's best
-        configurations. search_space: The parameters that the objective will ask for, if you want
-        the first trials to
-            know them; otherwise they are learned from the trials.
+        n_ei_candidates: Candidates drawn from the good density of each task.
+        gamma: The fraction of observations that count as good.
+        eta: The larger, the fewer parameters the similarity is measured on (log_eta of the number
+            of good observations).
+        epsilon: The probability of a random configuration after the start.
+        n_mc_samples: Points at which two densities are compared, where that is not exact anyway.
+        weights: "similarity", or "uniform" for the same weight on every task, whatever it is like.
+        warm_start: Whether the first trials are the past's best configurations.
+        search_space: The parameters that the objective will ask for, if you want the first trials
+            to know them; otherwise they are learned from the trials.
         seed: Makes the suggestions reproducible (not with ``n_jobs > 1``, as elsewhere in Optuna).
 
     Raises:
@@ -131,10 +132,11 @@ class MetaTPESampler(BaseSampler):
         self._entropy: tuple[int, int] | None = None  # (process, entropy)
         self._histories: WeakKeyDictionary[BaseStorage, dict[int, History]] = WeakKeyDictionary()
         self._pasts: dict[Space, Past] = {}
+        self._last_space: tuple[Mapping[str, BaseDistribution], Space] | None = None
         self._said: set[str] = set()
 
     def __getstate__(self) -> dict[str, Any]:
-        caches = ("_lock", "_entropy", "_histories", "_pasts", "_said")
+        caches = ("_lock", "_entropy", "_histories", "_pasts", "_last_space", "_said")
         return {key: value for key, value in self.__dict__.items() if key not in caches}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -159,8 +161,8 @@ class MetaTPESampler(BaseSampler):
             if self._entropy is None or self._entropy[0] != os.getpid():
                 self._entropy = (os.getpid(), int.from_bytes(os.urandom(16), "big"))
             entropy = self._entropy[1]
-        key = (trial.number, zlib.crc32(purpose.encode()))
-        return np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=key))
+        key = hashlib.blake2b(f"{entropy}:{trial.number}:{purpose}".encode(), digest_size=16)
+        return np.random.Generator(np.random.Philox(key=int.from_bytes(key.digest(), "little")))
 
     # Optuna's side -------------------------------------------------------------------------------
 
@@ -206,8 +208,8 @@ class MetaTPESampler(BaseSampler):
     ) -> Plan:
         """Choose a configuration for the trial and write it down."""
         self._check_objectives(study)
-        space = Space({name: search_space[name] for name in sorted(search_space)})
         with self._lock:
+            space = self._space_of(search_space)
             plan = self._plan(self._moment(study, trial, space))
         for key, value in system_attributes(plan).items():
             study._storage.set_trial_system_attr(trial._trial_id, key, value)
@@ -244,6 +246,13 @@ class MetaTPESampler(BaseSampler):
         if not is_whole(trials):  # Hyperband shows a trial only those of its own bracket
             everyone = study._storage.get_all_trials(study._study_id, deepcopy=False)
         return Moment(history, trials, trial, space, everyone)
+
+    def _space_of(self, search_space: Mapping[str, BaseDistribution]) -> Space:
+        """Return a search space with its columns, the one of the last trial if it is the same."""
+        if self._last_space is None or self._last_space[0] != search_space:
+            ordered = {name: search_space[name] for name in sorted(search_space)}
+            self._last_space = (ordered, Space(ordered))
+        return self._last_space[1]
 
     def _past(self, space: Space) -> Past:
         """Return the models of the sources in a space."""
@@ -370,8 +379,8 @@ def _as_tasks(sources: Sequence[Study | Task]) -> list[Task]:
     """Return the sources as tasks with names of their own, without those that are empty."""
     if isinstance(sources, str) or not isinstance(sources, Iterable):
         raise ValueError(
-            f"sources must be a list of studies or tasks, but is {_shown(sources)}; write [study], "
-            "or load_tasks(url) for those of a storage."
+            f"sources must be a list of studies or tasks, but is {_shown(sources)}; "
+            "write [study], or load_tasks(url) for those of a storage."
         )
     tasks: list[Task] = []
     for source in sources:

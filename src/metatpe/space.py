@@ -38,6 +38,7 @@ Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 MAX_CELLS = 256
+FEW_CELLS = 16  # above this, densities look cells up instead of multiplying with them
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +52,18 @@ class Columns:
     @cached_property
     def n_cells(self) -> Ints:  # (d,), 0: continuous
         return np.array([0 if p is None else len(p) for p in self.points], dtype=np.int64)
+
+    @cached_property
+    def layout(self) -> tuple[list[int], list[int], list[int]]:
+        """The columns that are continuous, of few cells, and of many."""
+        k = self.n_cells
+        few = (k > 0) & (k <= FEW_CELLS)
+        return _indices(k == 0), _indices(few), _indices(k > FEW_CELLS)
+
+    @cached_property
+    def categorical(self) -> list[int]:
+        """The columns whose cells have no order."""
+        return _indices(self.is_categorical)
 
     @property
     def is_finite(self) -> bool:
@@ -83,6 +96,10 @@ class Columns:
                 cell = self.cells(X[:, j], j)
                 snapped[:, j] = np.where(cell < 0, np.nan, points[cell])
         return snapped
+
+
+def _indices(mask: Mask) -> list[int]:
+    return [int(j) for j in np.flatnonzero(mask)]
 
 
 class _Column:
@@ -296,6 +313,8 @@ class Space:
         return len(self._distributions)
 
     def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
         if not isinstance(other, Space):
             return NotImplemented
         return self.names == other.names and self._distributions == other._distributions

@@ -64,12 +64,14 @@ class Task:
     """Finished evaluations of one problem.
 
     Args:
-        name: What plots and records call it. space: The search space of the observations. X: (n,
-        d) points in the cube of `space`; NaN where a parameter was not used. losses: (n, m),
-        always minimised; inf is allowed, NaN is not. violation: (n,), 0 where feasible; left out,
-        all are. objective_names: One name an objective, or none. numbers: (n, d), the values that
-        X was made from, as `Space.numbers` has them; left out, they
-            are decoded from X, which may differ from the original in the last digit.
+        name: What plots and records call it.
+        space: The search space of the observations.
+        X: (n, d) points in the cube of `space`; NaN where a parameter was not used.
+        losses: (n, m), always minimised; inf is allowed, NaN is not.
+        violation: (n,), 0 where feasible; left out, all are.
+        objective_names: One name an objective, or none.
+        numbers: (n, d), the values that X was made from, as `Space.numbers` has them; left out,
+            they are decoded from X, which may differ from the original in the last digit.
     """
 
     name: str
