@@ -69,12 +69,13 @@ def _spread(centers: Floats) -> tuple[Floats, Floats]:
     sd, iqr = np.zeros(d), np.zeros(d)
     ranked = np.sort(centers.T, axis=1)  # NaN last
     n_present = np.count_nonzero(~np.isnan(ranked), axis=1)
-    for n in np.unique(n_present[n_present > 0]):  # nearly always one round: nothing is missing
+    for n in set(n_present.tolist()) - {0}:  # nearly always one round: nothing is missing
         columns = np.flatnonzero(n_present == n)
-        entries = ranked[columns, :n]
-        sd[columns] = entries.std(axis=1)
-        low, high = _quantile(entries, 0.25), _quantile(entries, 0.75)
-        iqr[columns] = high - low
+        entries = ranked[columns, :n] if len(columns) < d else ranked[:, :n]
+        centred = entries - entries[:, [n // 2]]  # at the median: a small spread must not cancel
+        mean_square = np.einsum("ij,ij->i", centred, centred) / n
+        sd[columns] = np.sqrt(np.maximum(mean_square - centred.mean(axis=1) ** 2, 0.0))
+        iqr[columns] = _quantile(entries, 0.75) - _quantile(entries, 0.25)
     return sd, iqr
 
 
@@ -125,11 +126,6 @@ class Points:
         looked_up_cells = {j: columns.cells(X[:, j], j) for j in looked_up}
         return cls(np.vstack(blocks), looked_up_cells, is_coarse)
 
-    @cached_property
-    def coarse(self) -> NDArray[np.float32]:
-        """The features in single precision."""
-        return self.features.astype(np.float32)
-
     def __len__(self) -> int:
         return int(self.features.shape[1])
 
@@ -148,31 +144,61 @@ class Parzen:
     def reduced(self, kept: Sequence[int]) -> Parzen:
         """Return the density of the columns `kept` alone, with the same bandwidths."""
         kept = list(kept)
-        return Parzen(self.columns.take(kept), self.centers[:, kept], self.bandwidth[kept])
+        reduced = Parzen(self.columns.take(kept), self.centers[:, kept], self.bandwidth[kept])
+        # What is inside of a column does not depend on the others.
+        reduced.__dict__["_inside"] = self._inside[:, kept]
+        return reduced
+
+    @cached_property
+    def _inside(self) -> Floats:  # (n, d)
+        """How much of each centre's Gaussian lies in [0, 1]; 1 where it is missing."""
+        return _mass_inside(self.centers, self.bandwidth)
 
     @cached_property
     def _coefficients(self) -> tuple[Floats, dict[int, Floats]]:
-        """The coefficients (F, n) and, for each column looked up, its table (K, n)."""
+        """The coefficients (F, n) and, for each column looked up, its table (K, n).
+
+        All for logs to base two, because exp2 is cheaper than exp.
+        """
         gaussian, one_hot, looked_up = self.columns.layout
         centers, h = self.centers[:, gaussian].T, self.bandwidth[gaussian][:, None]
         is_missing = np.isnan(centers)
-        centers = np.where(is_missing, 0.5, centers)
-        inside = _mass_inside(centers, h)
+        if not self._shares_squares:
+            centers = np.where(is_missing, 0.5, centers)
         centred = centers - 0.5
-        square = np.broadcast_to(-0.5 / h**2, centers.shape)
-        linear = centred / h**2
+        linear = centred * (_LOG2_E / h**2)
         constant = centred * linear
         constant *= -0.5
-        constant -= np.log(inside)
-        constant -= np.log(h) + _LOG_SQRT_2PI
-        if is_missing.any():
-            square, linear, constant = (
-                np.where(is_missing, 0.0, term) for term in (square, linear, constant)
-            )
-        blocks = [square, linear, constant.sum(axis=0, keepdims=True)]
-        blocks += [self._table(j) for j in one_hot]
-        tables = {j: self._table(j) for j in looked_up}
-        return np.vstack(blocks), tables
+        constant -= np.log2(self._inside[:, gaussian]).T
+        constant -= _LOG2_E * (np.log(h) + _LOG_SQRT_2PI)
+        square = np.ones((1, len(self)))
+        if not self._shares_squares:
+            square = np.where(is_missing, 0.0, -0.5 * _LOG2_E / h**2)
+            linear, constant = (np.where(is_missing, 0.0, term) for term in (linear, constant))
+        few = [_LOG2_E * self._table(j) for j in one_hot]
+        blocks = [square, linear, constant.sum(axis=0, keepdims=True), *few]
+        return np.vstack(blocks), {j: _LOG2_E * self._table(j) for j in looked_up}
+
+    @cached_property
+    def _shares_squares(self) -> bool:
+        """Whether the squares have the same coefficients in all kernels, and are one feature."""
+        return not np.isnan(self.centers[:, self.columns.layout[0]]).any()
+
+    def _features(self, points: Points) -> Floats:  # (F, C)
+        """Return the features of the points that go with the coefficients."""
+        if not self._shares_squares:
+            return points.features
+        gaussian = self.columns.layout[0]
+        scales = -0.5 * _LOG2_E / self.bandwidth[gaussian] ** 2
+        squares, rest = points.features[: len(gaussian)], points.features[len(gaussian) :]
+        return np.vstack([(scales @ squares)[None], rest])
+
+    @cached_property
+    def _coarse(self) -> tuple[NDArray[np.float32], dict[int, NDArray[np.float32]]]:
+        """The coefficients in single precision."""
+        coefficients, tables = self._coefficients
+        coarse = {j: table.astype(np.float32) for j, table in tables.items()}
+        return coefficients.astype(np.float32), coarse
 
     def _table(self, j: int) -> Floats:  # (K, n)
         """Return the log density in each cell of the kernel around each centre."""
@@ -188,7 +214,7 @@ class Parzen:
     @cached_property
     def _peak(self) -> float:
         """An upper bound of the log of any kernel."""
-        gaussian = self.bandwidth[self.columns.n_cells == 0]
+        gaussian = self.bandwidth[self.columns.layout[0]]
         # Phi((1 - c)/h) - Phi(-c/h) is at least Phi(1/h) - 1/2: half of the mass is inside.
         at_least = np.log(ndtr(1.0 / gaussian) - 0.5)
         heights = -np.log(gaussian) - _LOG_SQRT_2PI - at_least
@@ -196,39 +222,30 @@ class Parzen:
         return float(np.maximum(heights, 0).sum() + discrete.sum())
 
     @cached_property
-    def _binary(self) -> tuple[Floats, dict[int, Floats]]:
-        """The coefficients for logs to base two: exp2 is cheaper than exp."""
-        coefficients, tables = self._coefficients
-        return coefficients * _LOG2_E, {j: table * _LOG2_E for j, table in tables.items()}
-
-    @cached_property
-    def _coarse(self) -> tuple[NDArray[np.float32], dict[int, NDArray[np.float32]]]:
-        """The same in single precision."""
-        coefficients, tables = self._binary
-        coarse = {j: table.astype(np.float32) for j, table in tables.items()}
-        return coefficients.astype(np.float32), coarse
-
-    @cached_property
     def _may_be_coarse(self) -> bool:
         """Whether single precision keeps the log of a kernel right to about 1e-3.
 
-        The terms of the product are as large as 1/(4 h^2) and cancel where the kernel is high.
+        The terms of the product sum up to at most sum_d 1/(8 h_d^2), and cancel where the kernel
+        is high.
         """
-        gaussian = self.bandwidth[self.columns.n_cells == 0]
-        return self._peak < _MAX_LOG_COARSE and bool((gaussian >= 0.01).all())
+        gaussian = self.bandwidth[self.columns.layout[0]]
+        return self._peak < _MAX_LOG_COARSE and float((0.125 / gaussian**2).sum()) < 4000.0
 
     def log_pdf(self, points: Points, *, uniform: bool = True) -> Floats:  # (C,)
         """Return the log density at each of the points, with or without the uniform component."""
         log_n = math.log(len(self) + uniform)
+        features = self._features(points)
         if self._peak > _MAX_LOG:  # only in spaces of a hundred columns or more
-            log_kernels = _log_kernels(points.features, *self._coefficients, points, slice(None))
-            parts = np.vstack([log_kernels, np.zeros((int(uniform), len(points)))])
+            log2_kernels = _log2_kernels(features, *self._coefficients, points, slice(None))
+            parts = np.vstack([log2_kernels / _LOG2_E, np.zeros((int(uniform), len(points)))])
             log_sum: Floats = logsumexp(parts, axis=0)
             return log_sum - log_n
         if points.is_coarse and self._may_be_coarse:
-            total = float(uniform) + _kernel_sums(points.coarse, *self._coarse, points)
+            total = _kernel_sums(features.astype(np.float32), *self._coarse, points)
         else:
-            total = float(uniform) + _kernel_sums(points.features, *self._binary, points)
+            total = _kernel_sums(features, *self._coefficients, points)
+        if uniform:
+            total += 1.0
         with np.errstate(divide="ignore"):  # without the uniform component it may be zero
             log_density: Floats = np.log(total) - log_n
         return log_density
@@ -261,18 +278,20 @@ class Parzen:
         middles = (np.arange(n_cells) + 0.5) / n_cells
         is_missing = np.isnan(centers)
         centers = np.where(is_missing, 0.5, centers)
-        inside = _mass_inside(centers, h)
+        inside = self._inside[:, list(js)].T
         heights = np.where(is_missing, 0.0, 1.0 / (h * math.sqrt(2.0 * math.pi) * inside))
         total = np.ones((len(js), n_cells)) + is_missing.sum(axis=1)[:, None]  # what is flat
+        scale = math.sqrt(0.5) / h
+        at = (scale * middles).astype(np.float32)[:, :, None]  # (c, G, 1)
+        around = (scale * centers).astype(np.float32)[:, None, :]  # (c, 1, n)
+        weights = heights.astype(np.float32)[:, :, None]  # (c, n, 1)
         n_rows = max(1, 4 * _BLOCK // total.size)
         for start in range(0, len(self), n_rows):
             block = slice(start, start + n_rows)
-            # In place and summed by a product: this is done for every suggestion.
-            kernels = (middles[:, None] - centers[:, None, block]) * (math.sqrt(0.5) / h)[
-                :, :, None
-            ]
-            np.exp(-np.square(kernels, out=kernels), out=kernels)  # (c, G, block)
-            total += (kernels @ heights[:, block, None])[:, :, 0]
+            # In place, coarse, and summed by a product: this is done for every suggestion.
+            kernels = at - around[:, :, block]  # (c, G, block)
+            np.exp(-np.square(kernels, out=kernels), out=kernels)
+            total += (kernels @ weights[:, block])[:, :, 0]
         return total.T / (len(self) + 1), np.full(n_cells, 1.0 / n_cells)
 
     def sample(self, n: int, *, rng: np.random.Generator) -> Floats:  # (n, d)
@@ -282,25 +301,35 @@ class Parzen:
     def sample_kernels(self, n: int, *, rng: np.random.Generator) -> Floats:  # (n, d)
         """Draw points around one centre each, from the density without its uniform component."""
         uniforms = rng.random((n, 1 + len(self.columns)))
-        around = self.centers[(uniforms[:, 0] * len(self)).astype(np.int64)]
-        h = np.broadcast_to(self.bandwidth, around.shape)
-        return _place(self.columns, around, h, uniforms[:, 1:])
+        component = (uniforms[:, 0] * len(self)).astype(np.int64)
+        around, below, above = (part[component] for part in self.components)
+        return _place(self.columns, around, below, above, self.bandwidth, uniforms[:, 1:])
+
+    @cached_property
+    def components(self) -> tuple[Floats, Floats, Floats]:  # (n + 1, d) each
+        """The centres and their Gaussians' distribution functions at 0 and at 1.
+
+        The uniform component is one more centre, the last, with all coordinates missing.
+        """
+        centers = np.vstack([self.centers, np.full((1, len(self.columns)), np.nan)])
+        return centers, ndtr(-centers / self.bandwidth), ndtr((1.0 - centers) / self.bandwidth)
 
 
-def _mass_inside(centers: Floats, h: Floats) -> Floats:  # (c, n), (c, 1) -> (c, n)
+def _mass_inside(centers: Floats, h: Floats) -> Floats:  # (n, d), (d,) -> (n, d)
     """Return Phi((1 - c)/h) - Phi(-c/h): how much of the Gaussians around centers is in [0, 1].
 
-    The further border is beyond eight bandwidths for most, and its tail then below rounding.
+    Tails beyond 6.5 bandwidths are below 1e-10 and left out; most of the further ones are.
     """
-    far = np.abs(centers - 0.5) + 0.5
-    mass = ndtr((1.0 - far) / h)  # the distance to the nearer border
-    z = far / h
-    is_cut = z < 8.3
-    mass[is_cut] -= ndtr(-z[is_cut])
+    far = (np.abs(centers - 0.5) + 0.5) / h
+    near = 1.0 / h - far
+    mass = np.ones(centers.shape)
+    for border in (near, far):
+        is_cut = border < 6.5
+        mass[is_cut] -= ndtr(-border[is_cut])
     return mass
 
 
-def _log_kernels(
+def _log2_kernels(
     features: NDArray[_Real],
     coefficients: NDArray[_Real],
     tables: Mapping[int, NDArray[_Real]],
@@ -309,10 +338,10 @@ def _log_kernels(
     out: NDArray[_Real] | None = None,
 ) -> NDArray[_Real]:  # (block, C)
     """Return the log of the kernel around each centre of the block at each point."""
-    log_kernels: NDArray[_Real] = np.matmul(coefficients[:, block].T, features, out=out)
+    log2_kernels: NDArray[_Real] = np.matmul(coefficients[:, block].T, features, out=out)
     for j, table in tables.items():
-        log_kernels += table[:, block].T[:, points.cells[j]]
-    return log_kernels
+        log2_kernels += table[:, block].T[:, points.cells[j]]
+    return log2_kernels
 
 
 def _kernel_sums(
@@ -330,7 +359,7 @@ def _kernel_sums(
     for start in range(0, coefficients.shape[1], n_rows):
         block = slice(start, start + n_rows)
         kernels = buffer[: coefficients.shape[1] - start]
-        _log_kernels(features, coefficients, tables, points, block, out=kernels)
+        _log2_kernels(features, coefficients, tables, points, block, out=kernels)
         if kernels.dtype == np.float32:
             np.maximum(kernels, least, out=kernels)
         np.exp2(kernels, out=kernels)
@@ -346,24 +375,27 @@ def sample(parzens: Sequence[Parzen], n: int, *, rng: np.random.Generator) -> Fl
     columns = parzens[0].columns
     d = len(columns)
     uniforms = rng.random((len(parzens), n, 2, d))
-    pick, place = uniforms[:, :, 0], uniforms[:, :, 1]
-    # The uniform component is one more centre, with all coordinates missing.
+    pick, place = uniforms[:, :, 0], uniforms[:, :, 1].reshape(-1, d)
     sizes = np.array([len(p) + 1 for p in parzens])
-    centers = np.vstack([rows for p in parzens for rows in (p.centers, np.full((1, d), np.nan))])
     first = (np.cumsum(sizes) - sizes)[:, None, None]
-    component = first + (pick * sizes[:, None, None]).astype(np.int64)
-    around = np.take_along_axis(centers, component.reshape(-1, d), axis=0)
+    component = (first + (pick * sizes[:, None, None]).astype(np.int64)).reshape(-1, d)
+    around, below, above = (
+        np.take_along_axis(np.vstack(stacked), component, axis=0)
+        for stacked in zip(*(p.components for p in parzens), strict=True)
+    )
     h = np.repeat(np.stack([p.bandwidth for p in parzens]), n, axis=0)
-    return _place(columns, around, h, place.reshape(-1, d))
+    return _place(columns, around, below, above, h, place)
 
 
-def _place(columns: Columns, around: Floats, h: Floats, place: Floats) -> Floats:  # all (N, d)
-    """Return for uniform numbers `place` a point each from the kernels around `around`."""
-    is_missing = np.isnan(around)
-    centre = np.where(is_missing, 0.5, around)
-    below, above = ndtr(-centre / h), ndtr((1.0 - centre) / h)
-    gaussian = centre + h * ndtri(below + place * (above - below))
-    X = np.where(is_missing, place, np.clip(gaussian, 0.0, 1.0))
+def _place(
+    columns: Columns, around: Floats, below: Floats, above: Floats, h: Floats, place: Floats
+) -> Floats:  # all (N, d)
+    """Return for uniform numbers `place` a point each from the kernels around `around`.
+
+    `below` and `above` are the Gaussian's distribution function at 0 and at 1.
+    """
+    gaussian = around + h * ndtri(below + place * (above - below))
+    X = np.where(np.isnan(around), place, np.clip(gaussian, 0.0, 1.0))
     for j in columns.categorical:
         X[:, j] = _place_choice(columns, around[:, j], place[:, j], j)
     return columns.snap(X)

@@ -66,7 +66,11 @@ def ranks(losses: Floats) -> Ints:  # (n, m) -> (n,)
 
 def _is_ranked(losses: Floats, violation: Floats, late: Floats) -> Mask:  # (n,)
     """Return which observations have a rank: feasible, complete, and not inf in everything."""
-    is_ranked: Mask = (violation <= 0) & ~late.any(axis=1) & ~(losses == np.inf).all(axis=1)
+    is_ranked: Mask = ~(losses == np.inf).all(axis=1)
+    if violation.any():
+        is_ranked &= violation <= 0
+    if late.any():
+        is_ranked &= ~late.any(axis=1)
     return is_ranked
 
 

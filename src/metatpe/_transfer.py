@@ -54,6 +54,8 @@ class Past:
             if (lost := in_space.describe())
         ]
         self._V: Floats | None = None
+        self._last: tuple[Parzen, Floats, tuple[int, ...]] | None = None
+        self._columns = space.columns
         self._nodes: dict[tuple[int, ...], list[Nodes]] = {}
 
     @property
@@ -73,6 +75,17 @@ class Past:
             good = [task.good for task in self.densities]
             self._nodes[kept] = make_nodes(good, kept, self._settings.n_mc_samples)
         return self._nodes[kept]
+
+    def weigh(self, X: Floats) -> tuple[Parzen, Floats, tuple[int, ...]]:
+        """Return the good density of the current task, the task weights, and the kept columns.
+
+        The good observations X (n, d) stay the same whenever a new one is bad; then nothing is
+        computed anew.
+        """
+        if self._last is None or not np.array_equal(self._last[0].centers, X, equal_nan=True):
+            good = Parzen(self._columns, X)
+            self._last = (good, *weigh(good, self, self._settings))
+        return self._last
 
 
 def _past_densities(columns: Columns, task: Task, encoded: Encoded, gamma: float) -> Densities:

@@ -34,7 +34,7 @@ from metatpe._kde import Parzen
 from metatpe._kernel import MAX_EXACT, all_cells
 from metatpe._pareto import split
 from metatpe._record import REST, TARGET, Plan, read_plan, system_attributes, user_attributes
-from metatpe._transfer import Past, Settings, weigh
+from metatpe._transfer import Past, Settings
 from metatpe._warm_start import first_configurations
 from metatpe.space import Floats, Space
 from metatpe.tasks import Task, joined, n_usable
@@ -327,9 +327,10 @@ class MetaTPESampler(BaseSampler):
         self, moment: Moment, *, rng: np.random.Generator, may_repeat: bool = False
     ) -> Plan:
         """Return the candidate with the best acquisition, a new one unless it may repeat."""
-        past, target = self._past(moment.space), self._target(moment)
-        weights, kept = weigh(target.good, past, self._settings)
-        tasks = [target, *past.densities]
+        past = self._past(moment.space)
+        X_good, X_bad = self._split(moment)
+        good, weights, kept = past.weigh(X_good)
+        tasks = [Densities(good, Parzen(moment.space.columns, X_bad)), *past.densities]
         X = moment.with_fixed(draw_candidates(tasks, weights, self._n_ei_candidates, rng=rng))
         if not may_repeat:
             is_new = moment.is_new(X)
@@ -339,12 +340,12 @@ class MetaTPESampler(BaseSampler):
         names = tuple(moment.space.names[j] for j in kept)
         return Plan("acquisition", moment.values(best), named, names)
 
-    def _target(self, moment: Moment) -> Densities:
-        """Return the densities of the study; what is being evaluated stands on the bad side."""
-        done, columns = moment.observations, moment.space.columns
+    def _split(self, moment: Moment) -> tuple[Floats, Floats]:  # (n_good, d), (n_bad, d)
+        """Return the study's observations; what is being evaluated stands on the bad side."""
+        done = moment.observations
         is_good = split(done.losses, done.violation, self._settings.gamma, done.lateness)
-        bad = np.vstack([done.X[~is_good], moment.running])
-        return Densities(Parzen(columns, done.X[is_good]), Parzen(columns, bad))
+        bad = done.X[~is_good]
+        return done.X[is_good], np.vstack([bad, moment.running]) if len(moment.running) else bad
 
     def _new_at_random(self, moment: Moment, purpose: str) -> Floats:  # (k, d), k >= 1
         """Return random configurations that nobody has evaluated, as long as there are any."""

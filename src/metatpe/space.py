@@ -75,11 +75,19 @@ class Columns:
 
     def take(self, kept: Sequence[int]) -> Columns:
         """Return the columns with the indices `kept`, in that order."""
-        return Columns(
-            edges=tuple(self.edges[j] for j in kept),
-            points=tuple(self.points[j] for j in kept),
-            is_categorical=self.is_categorical[list(kept)],
-        )
+        key = tuple(kept)
+        if key not in self._taken:
+            self._taken.clear()  # the last ones asked for are asked for again
+            self._taken[key] = Columns(
+                edges=tuple(self.edges[j] for j in key),
+                points=tuple(self.points[j] for j in key),
+                is_categorical=self.is_categorical[list(key)],
+            )
+        return self._taken[key]
+
+    @cached_property
+    def _taken(self) -> dict[tuple[int, ...], Columns]:
+        return {}
 
     def cells(self, x: Floats, j: int) -> Ints:
         """Return the cell of each coordinate `x` of the discrete column `j`; -1 where missing."""
