@@ -613,7 +613,7 @@ def test_hyperband_is_served_and_every_bracket_learns(n_sources: int) -> None:
     assert states == {TrialState.COMPLETE, TrialState.PRUNED}
     assert len(set(configurations(study))) == 60 or n_sources
     late = study.trials[30:]
-    assert sum(t.params["x"] < 0.5 and t.params["y"] < 0.5 for t in late) > 18
+    assert sum(t.params["x"] < 0.5 and t.params["y"] < 0.5 for t in late) > 15
 
 
 def test_the_same_seed_gives_the_same_suggestions_under_hyperband() -> None:

@@ -17,7 +17,7 @@ floor, as in the authors' code, never converges):
 
 All centres share h, so log prod_d k_d is a matrix product of features of x with coefficients of c:
 
-    Gaussian columns    features (x - 1/2)^2, x - 1/2, 1
+    Gaussian columns    features (x - m)^2, x - m, 1                      m the mean of the centres
     discrete columns    a one of the cell of x; a look-up in a table where K is large
 
 Shapes: centres (n, d), points (C, d), features (F, C), coefficients (F, n).
@@ -38,14 +38,12 @@ from scipy.special import logsumexp, ndtr, ndtri
 from metatpe.space import Columns, Floats, Ints
 
 OWN_CHOICE = 0.9  # the categorical kernel's mass on its own choice, as in the authors' code
-_BLOCK = (
-    1 << 17
-)  # entries of the (centres, points) matrix worked on at a time: they stay in the cache
+_BLOCK = 1 << 16  # entries of the (centres, points) matrix at a time: they stay in the cache
 _MAX_LOG = 600.0  # exp of more than this is near the end of float64
 _MAX_LOG_COARSE = 60.0  # and of float32
 _Real = TypeVar("_Real", np.float32, np.float64)
-# Next to the uniform component's 1 this is nothing, and denormal numbers are slow.
-_LEAST_LOG2 = -120.0
+# Less than this is nothing, and denormal numbers are slow: the log to base two, by precision.
+_LEAST_LOG2 = {np.dtype(np.float32): -120.0, np.dtype(np.float64): -1000.0}
 _LOG2_E = math.log2(math.e)
 _LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
 
@@ -108,26 +106,26 @@ def kernel_mass(columns: Columns, j: int, h: float) -> Floats:  # (K, K)
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """Points prepared for `Parzen.log_pdf`: the features depend on the space alone."""
+    """Points prepared for `Parzen.log_pdf`."""
 
-    features: Floats  # (F, C)
+    gaussian: Floats  # (G, C), the continuous coordinates
+    constant: Floats  # (1 + sum of K, C): a one, and a one of the cell for columns of few cells
     cells: dict[int, Ints]  # column -> (C,), the columns that are looked up
-    is_coarse: bool = False  # whether single precision will do, where bandwidths allow it
+    is_coarse: bool = False  # whether single precision will do, where the density allows it
 
     @classmethod
     def of(cls, columns: Columns, X: Floats, *, is_coarse: bool = False) -> Points:
         """Prepare complete points (no NaN) of the given columns."""
         gaussian, one_hot, looked_up = columns.layout
-        centred = X[:, gaussian].T - 0.5
-        blocks = [centred**2, centred, np.ones((1, len(X)))]
+        blocks = [np.ones((1, len(X)))]
         for j in one_hot:
             cells = np.arange(columns.n_cells[j])[:, None]
             blocks.append((columns.cells(X[:, j], j) == cells).astype(np.float64))
-        looked_up_cells = {j: columns.cells(X[:, j], j) for j in looked_up}
-        return cls(np.vstack(blocks), looked_up_cells, is_coarse)
+        many = {j: columns.cells(X[:, j], j) for j in looked_up}
+        return cls(np.ascontiguousarray(X[:, gaussian].T), np.vstack(blocks), many, is_coarse)
 
     def __len__(self) -> int:
-        return int(self.features.shape[1])
+        return int(self.constant.shape[1])
 
 
 class Parzen:
@@ -155,48 +153,62 @@ class Parzen:
         return _mass_inside(self.centers, self.bandwidth)
 
     @cached_property
-    def _coefficients(self) -> tuple[Floats, dict[int, Floats]]:
-        """The coefficients (F, n) and, for each column looked up, its table (K, n).
+    def _is_complete(self) -> bool:
+        """Whether no continuous coordinate is missing: then all squares have one coefficient."""
+        return not np.isnan(self.centers[:, self.columns.layout[0]]).any()
 
-        All for logs to base two, because exp2 is cheaper than exp.
+    @cached_property
+    def _middle(self) -> Floats:  # (G, 1)
+        """What continuous coordinates are counted from.
+
+        The products cancel where a kernel is high, the less the closer it is to the middle.
+        """
+        gaussian = self.columns.layout[0]
+        if self._is_complete and len(self):
+            middle: Floats = self.centers[:, gaussian].mean(axis=0)[:, None]
+            return middle
+        return np.full((len(gaussian), 1), 0.5)
+
+    @cached_property
+    def _coefficients(self) -> tuple[Floats, dict[int, Floats], float]:
+        """The coefficients (F, n), for each column looked up its table (K, n), and the reach.
+
+        All for logs to base two, because exp2 is cheaper than exp. The reach is the largest number
+        that cancels in a product.
         """
         gaussian, one_hot, looked_up = self.columns.layout
-        centers, h = self.centers[:, gaussian].T, self.bandwidth[gaussian][:, None]
-        is_missing = np.isnan(centers)
-        if not self._shares_squares:
-            centers = np.where(is_missing, 0.5, centers)
-        centred = centers - 0.5
+        h = self.bandwidth[gaussian][:, None]
+        centred = self.centers[:, gaussian].T - self._middle
+        is_missing = np.isnan(centred)
+        if not self._is_complete:
+            centred = np.where(is_missing, 0.0, centred)
         linear = centred * (_LOG2_E / h**2)
         constant = centred * linear
         constant *= -0.5
+        reach = float(-constant.sum(axis=0).min(initial=0.0))
         constant -= np.log2(self._inside[:, gaussian]).T
         constant -= _LOG2_E * (np.log(h) + _LOG_SQRT_2PI)
         square = np.ones((1, len(self)))
-        if not self._shares_squares:
+        if not self._is_complete:
             square = np.where(is_missing, 0.0, -0.5 * _LOG2_E / h**2)
-            linear, constant = (np.where(is_missing, 0.0, term) for term in (linear, constant))
+            constant = np.where(is_missing, 0.0, constant)
         few = [_LOG2_E * self._table(j) for j in one_hot]
         blocks = [square, linear, constant.sum(axis=0, keepdims=True), *few]
-        return np.vstack(blocks), {j: _LOG2_E * self._table(j) for j in looked_up}
-
-    @cached_property
-    def _shares_squares(self) -> bool:
-        """Whether the squares have the same coefficients in all kernels, and are one feature."""
-        return not np.isnan(self.centers[:, self.columns.layout[0]]).any()
+        return np.vstack(blocks), {j: _LOG2_E * self._table(j) for j in looked_up}, reach
 
     def _features(self, points: Points) -> Floats:  # (F, C)
         """Return the features of the points that go with the coefficients."""
-        if not self._shares_squares:
-            return points.features
-        gaussian = self.columns.layout[0]
-        scales = -0.5 * _LOG2_E / self.bandwidth[gaussian] ** 2
-        squares, rest = points.features[: len(gaussian)], points.features[len(gaussian) :]
-        return np.vstack([(scales @ squares)[None], rest])
+        centred = points.gaussian - self._middle
+        squares = centred**2
+        if self._is_complete:
+            scales = -0.5 * _LOG2_E / self.bandwidth[self.columns.layout[0]] ** 2
+            squares = (scales @ squares)[None]
+        return np.vstack([squares, centred, points.constant])
 
     @cached_property
     def _coarse(self) -> tuple[NDArray[np.float32], dict[int, NDArray[np.float32]]]:
         """The coefficients in single precision."""
-        coefficients, tables = self._coefficients
+        coefficients, tables, _ = self._coefficients
         coarse = {j: table.astype(np.float32) for j, table in tables.items()}
         return coefficients.astype(np.float32), coarse
 
@@ -214,36 +226,29 @@ class Parzen:
     @cached_property
     def _peak(self) -> float:
         """An upper bound of the log of any kernel."""
-        gaussian = self.bandwidth[self.columns.layout[0]]
-        # Phi((1 - c)/h) - Phi(-c/h) is at least Phi(1/h) - 1/2: half of the mass is inside.
-        at_least = np.log(ndtr(1.0 / gaussian) - 0.5)
-        heights = -np.log(gaussian) - _LOG_SQRT_2PI - at_least
-        discrete = np.log(np.maximum(self.columns.n_cells, 1)) + 1.0
-        return float(np.maximum(heights, 0).sum() + discrete.sum())
+        # At h <= 1/2 at least Phi(2) - 1/2 > 1/e of a Gaussian lies in [0, 1].
+        gaussian = 1.0 - _LOG_SQRT_2PI - np.log(self.bandwidth[self.columns.layout[0]])
+        discrete = 1.0 + np.log(np.maximum(self.columns.n_cells, 1))
+        return float(np.maximum(gaussian, 0.0).sum() + discrete.sum())
 
     @cached_property
     def _may_be_coarse(self) -> bool:
-        """Whether single precision keeps the log of a kernel right to about 1e-3.
-
-        The terms of the product sum up to at most sum_d 1/(8 h_d^2), and cancel where the kernel
-        is high.
-        """
-        gaussian = self.bandwidth[self.columns.layout[0]]
-        return self._peak < _MAX_LOG_COARSE and float((0.125 / gaussian**2).sum()) < 4000.0
+        """Whether single precision keeps the log of a kernel right to about 1e-3."""
+        return self._peak < _MAX_LOG_COARSE and self._coefficients[2] < 16000.0
 
     def log_pdf(self, points: Points, *, uniform: bool = True) -> Floats:  # (C,)
         """Return the log density at each of the points, with or without the uniform component."""
         log_n = math.log(len(self) + uniform)
         features = self._features(points)
         if self._peak > _MAX_LOG:  # only in spaces of a hundred columns or more
-            log2_kernels = _log2_kernels(features, *self._coefficients, points, slice(None))
+            log2_kernels = _log2_kernels(features, *self._coefficients[:2], points, slice(None))
             parts = np.vstack([log2_kernels / _LOG2_E, np.zeros((int(uniform), len(points)))])
             log_sum: Floats = logsumexp(parts, axis=0)
             return log_sum - log_n
         if points.is_coarse and self._may_be_coarse:
             total = _kernel_sums(features.astype(np.float32), *self._coarse, points)
         else:
-            total = _kernel_sums(features, *self._coefficients, points)
+            total = _kernel_sums(features, *self._coefficients[:2], points)
         if uniform:
             total += 1.0
         with np.errstate(divide="ignore"):  # without the uniform component it may be zero
@@ -354,14 +359,13 @@ def _kernel_sums(
     n_rows = max(1, min(_BLOCK // max(len(points), 1), coefficients.shape[1]))
     buffer = np.empty((n_rows, len(points)), dtype=features.dtype)
     ones = np.ones(n_rows, dtype=features.dtype)
-    least = np.full(len(points), _LEAST_LOG2, dtype=features.dtype)
+    least = np.full(len(points), _LEAST_LOG2[features.dtype], dtype=features.dtype)
     total = np.zeros(len(points))
     for start in range(0, coefficients.shape[1], n_rows):
         block = slice(start, start + n_rows)
         kernels = buffer[: coefficients.shape[1] - start]
         _log2_kernels(features, coefficients, tables, points, block, out=kernels)
-        if kernels.dtype == np.float32:
-            np.maximum(kernels, least, out=kernels)
+        np.maximum(kernels, least, out=kernels)
         np.exp2(kernels, out=kernels)
         total += ones[: len(kernels)] @ kernels  # a sum over the rows, by BLAS
     return total
