@@ -196,14 +196,17 @@ class Parzen:
         blocks = [square, linear, constant.sum(axis=0, keepdims=True), *few]
         return np.vstack(blocks), {j: _LOG2_E * self._table(j) for j in looked_up}, reach
 
-    def _features(self, points: Points) -> Floats:  # (F, C)
+    def _features(self, points: Points, dtype: type[_Real]) -> NDArray[_Real]:  # (F, C)
         """Return the features of the points that go with the coefficients."""
         centred = points.gaussian - self._middle
         squares = centred**2
         if self._is_complete:
             scales = -0.5 * _LOG2_E / self.bandwidth[self.columns.layout[0]] ** 2
             squares = (scales @ squares)[None]
-        return np.vstack([squares, centred, points.constant])
+        blocks = (squares, centred, points.constant)
+        # Written once, in the precision that is wanted: there may be thousands of points.
+        features = np.empty((sum(map(len, blocks)), len(points)), dtype=dtype)
+        return np.concatenate(blocks, out=features, casting="same_kind")
 
     @cached_property
     def _coarse(self) -> tuple[NDArray[np.float32], dict[int, NDArray[np.float32]]]:
@@ -239,16 +242,18 @@ class Parzen:
     def log_pdf(self, points: Points, *, uniform: bool = True) -> Floats:  # (C,)
         """Return the log density at each of the points, with or without the uniform component."""
         log_n = math.log(len(self) + uniform)
-        features = self._features(points)
         if self._peak > _MAX_LOG:  # only in spaces of a hundred columns or more
+            features = self._features(points, np.float64)
             log2_kernels = _log2_kernels(features, *self._coefficients[:2], points, slice(None))
             parts = np.vstack([log2_kernels / _LOG2_E, np.zeros((int(uniform), len(points)))])
             log_sum: Floats = logsumexp(parts, axis=0)
             return log_sum - log_n
         if points.is_coarse and self._may_be_coarse:
-            total = _kernel_sums(features.astype(np.float32), *self._coarse, points)
+            total = _kernel_sums(self._features(points, np.float32), *self._coarse, points)
         else:
-            total = _kernel_sums(features, *self._coefficients[:2], points)
+            coefficients, tables, _ = self._coefficients
+            features = self._features(points, np.float64)
+            total = _kernel_sums(features, coefficients, tables, points)
         if uniform:
             total += 1.0
         with np.errstate(divide="ignore"):  # without the uniform component it may be zero
