@@ -116,6 +116,11 @@ def main() -> None:
     methods, curves = args.methods.split(","), {}
     with ProcessPoolExecutor(args.jobs) as pool:
         for suite_name in args.suites.split(","):
+            try:
+                suite(suite_name)
+            except FileNotFoundError as error:
+                print(f"{suite_name} is left out: {error}")
+                continue
             for target, name in enumerate(problem_names(suite_name)):
                 jobs = {
                     m: [pool.submit(run, suite_name, target, m, s) for s in range(args.seeds)]
