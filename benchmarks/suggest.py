@@ -3,9 +3,11 @@
     python benchmarks/suggest.py [--json suggest.json]
 
 An in-memory study with ten floats and two objectives; timed is `study.ask()` with its ten suggest
-calls, the median over a number of trials that are told in between. Every sampler gets the same
-finished trials first. The last columns are ratios to `TPESampler(multivariate=True)` at the same
-number of trials, without any past.
+calls, the median over trials that are told in between. Every sampler gets the same finished trials
+first, of two kinds: those of a real search, whose best are close together, so that past tasks lose
+their weight and cost little; and broad ones, random around the optimum, where all past tasks keep
+a weight. In brackets are ratios to `TPESampler(multivariate=True)` at the same number of trials,
+without any past.
 """
 
 from __future__ import annotations
@@ -56,13 +58,27 @@ def search() -> list[optuna.trial.FrozenTrial]:
     return study.trials
 
 
-def filled_study(n: int) -> optuna.Study:
-    """Return a study with the first n trials of the search."""
+def trials_of(history: str, n: int) -> list[optuna.trial.FrozenTrial]:
+    """Return n finished trials: the first of the search, or random ones around the optimum."""
+    if history == "search":
+        X = np.array([list(trial.params.values()) for trial in search()[:n]])
+    else:
+        noise = np.random.default_rng(3).normal(size=(n, N_DIMENSIONS))
+        X = np.clip(0.5 + 0.25 * noise, 0.0, 1.0)
+    return [
+        optuna.create_trial(
+            params=dict(zip(SPACE, x.tolist(), strict=True)),
+            distributions=SPACE,
+            values=f.tolist(),
+        )
+        for x, f in zip(X, losses(X, 0.0), strict=True)
+    ]
+
+
+def filled_study(history: str, n: int) -> optuna.Study:
+    """Return a study with n finished trials."""
     study = optuna.create_study(directions=["minimize", "minimize"])
-    study.add_trials(
-        optuna.create_trial(params=t.params, distributions=SPACE, values=t.values)
-        for t in search()[:n]
-    )
+    study.add_trials(trials_of(history, n))
     return study
 
 
@@ -80,10 +96,10 @@ def time_suggestions(study: optuna.Study, sampler: BaseSampler, n: int) -> list[
 
 
 def compare(
-    makers: dict[str, Callable[[], BaseSampler]], n_trials: int, repeats: int
+    makers: dict[str, Callable[[], BaseSampler]], history: str, n_trials: int, repeats: int
 ) -> dict[str, float]:
     """Return the median of each sampler, which take turns: a slow moment hits them all."""
-    studies = {name: filled_study(n_trials) for name in makers}
+    studies = {name: filled_study(history, n_trials) for name in makers}
     samplers = {name: make() for name, make in makers.items()}
     seconds: dict[str, list[float]] = {name: [] for name in makers}
     for _ in range(repeats):
@@ -96,7 +112,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--json", help="write the times to this file")
     parser.add_argument(
-        "--repeats", type=int, default=20, help="timed suggestions of each sampler"
+        "--repeats", type=int, default=4, help="turns of 8 suggestions that each sampler takes"
     )
     args = parser.parse_args()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -108,15 +124,21 @@ def main() -> None:
         "optuna TPE": lambda: TPESampler(seed=0),
         "optuna random": lambda: RandomSampler(seed=0),
     }
-    by_n = {n: compare(samplers, n, args.repeats) for n in N_TRIALS}
-    times = {name: {n: by_n[n][name] for n in N_TRIALS} for name in samplers}
-    print(f"{'ms (ratio)':<26}" + "".join(f"{f'{n} trials':>20}" for n in N_TRIALS))
+    results = {}
+    for history in ("search", "broad"):
+        by_n = {n: compare(samplers, history, n, args.repeats) for n in N_TRIALS}
+        results[history] = {name: {n: by_n[n][name] for n in N_TRIALS} for name in samplers}
+        show(history, results[history])
+    if args.json:
+        with open(args.json, "w") as file:
+            json.dump(results, file, indent=1)
+
+
+def show(history: str, times: dict[str, dict[int, float]]) -> None:
+    print(f"{history + ', ms (ratio)':<26}" + "".join(f"{f'{n} trials':>20}" for n in N_TRIALS))
     for name, row in times.items():
         cells = "".join(f"{1e3 * t:11.2f} ({t / times[RIVAL][n]:6.3f})" for n, t in row.items())
         print(f"{name:<26}{cells}")
-    if args.json:
-        with open(args.json, "w") as file:
-            json.dump(times, file, indent=1)
 
 
 if __name__ == "__main__":
