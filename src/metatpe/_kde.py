@@ -275,9 +275,7 @@ class Parzen:
         counts = np.bincount(self.columns.cells(present, j), minlength=len(edges) - 1)
         widths = np.diff(edges)
         kernels = kernel_mass(self.columns, j, float(self.bandwidth[j])) @ counts / widths
-        n_flat = (
-            len(centers) - len(present) + 1
-        )  # centres without this column, and the uniform one
+        n_flat = len(centers) - len(present) + 1  # without this column, and the uniform one
         return (kernels + n_flat) / (len(centers) + 1), widths
 
     def gaussian_marginals(self, js: Sequence[int]) -> tuple[Floats, Floats]:  # (G, c), (G,)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -36,7 +37,8 @@ class Settings:
 class Past:
     """The past tasks in one space: densities, importances, and where to compare them.
 
-    Everything here depends on the past tasks and the space alone, and is computed once.
+    All but the last answer of `weigh` depends on the past tasks and the space alone, and is
+    computed once. `remarks` says what was lost on the way into the space.
     """
 
     def __init__(self, tasks: Sequence[Task], space: Space, settings: Settings) -> None:
@@ -48,24 +50,19 @@ class Past:
             _past_densities(space.columns, task, in_space, settings.gamma)
             for task, in_space in usable
         ]
-        self.losses = [
+        self.remarks = [
             f"source {task.name!r}{'' if in_space.says.any() else ' is skipped'}: {lost}"
             for task, in_space in encoded
             if (lost := in_space.describe())
         ]
-        self._V: Floats | None = None
         self._last: tuple[Parzen, Floats, tuple[int, ...]] | None = None
         self._columns = space.columns
         self._nodes: dict[tuple[int, ...], list[Nodes]] = {}
 
-    @property
+    @cached_property
     def importances(self) -> Floats:  # (M, d)
         """The importance of each column in each past task."""
-        if self._V is None:
-            self._V = np.stack(
-                [importances(task.good, self._settings.gamma) for task in self.densities]
-            )
-        return self._V
+        return np.stack([importances(task.good, self._settings.gamma) for task in self.densities])
 
     def nodes(self, kept: tuple[int, ...]) -> list[Nodes]:
         """Return where to compare densities on the kept columns."""

@@ -273,8 +273,8 @@ class MetaTPESampler(BaseSampler):
         """Return the trial's configuration: a warm start, random, or by the acquisition."""
         space = moment.space
         past = self._past(space) if len(space) else None
-        for loss in past.losses if past else ():
-            self._say(loss)
+        for remark in past.remarks if past else ():
+            self._say(remark)
         if self._warm_starts and (past is None or past.names):
             index = moment.warm_index(self._n_startup_trials)
             if index is not None:
