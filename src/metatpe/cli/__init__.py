@@ -1,0 +1,36 @@
+"""The command `metatpe`: parsing and printing, nothing else. One module a group of commands."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+import metatpe
+from metatpe.cli import _demo
+
+app = typer.Typer(
+    help="Hyperparameter search that starts from what earlier searches learned.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+)
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and stop.")
+    ] = False,
+) -> None:
+    if version:
+        print(f"metatpe {metatpe.__version__}")
+        raise typer.Exit
+
+
+app.command()(_demo.demo)
+
+
+def main() -> None:
+    """Run the command; Ctrl-C ends it without a traceback."""
+    app()
