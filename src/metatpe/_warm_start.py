@@ -6,11 +6,15 @@ r"""First configurations out of the past: the best of each past task.
 Where equal configurations leave too few, the next best of each past task follow in turn, and go on
 as a reserve for a configuration that the study has already evaluated. The order depends on the
 past tasks alone: workers that have the same sources agree on it without talking to each other.
+
+A search by nothing but warm starts has a larger pool: the top ceil(fraction * n) of each past task
+of n observations, all of them in random order.
 """
 
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -25,12 +29,27 @@ _RESERVE = 64
 
 def first_configurations(tasks: Sequence[Task], n_init: int) -> list[Configuration]:
     """Return the warm starts that past tasks give: `n_init` of them, and a reserve behind."""
-    best = []
-    for task in tasks:
-        ranked = order(task.losses, task.violation)[: n_init + _RESERVE]
-        best.append(task.configurations([int(row) for row in ranked]))
+    best = [_best_of(task, n_init + _RESERVE) for task in tasks]
+    return warm_starts(best, n_init, rng=_rng_of(tasks))
+
+
+def top_configurations(tasks: Sequence[Task], fraction: float) -> list[Configuration]:
+    """Return the best fraction of each past task, different ones only, in random order."""
+    # 1e-9: as in `_pareto.n_good`, a product that is a whole number is not rounded up.
+    best = [_best_of(task, math.ceil(fraction * len(task) - 1e-9)) for task in tasks]
+    top = _distinct(_in_turn(best), set())
+    return [top[i] for i in _rng_of(tasks).permutation(len(top))]
+
+
+def _best_of(task: Task, n: int) -> list[dict[str, Any]]:
+    ranked = order(task.losses, task.violation)[:n]
+    return task.configurations([int(row) for row in ranked])
+
+
+def _rng_of(tasks: Sequence[Task]) -> np.random.Generator:
+    """Return random numbers that depend on the past tasks alone."""
     digest = hashlib.sha256(b"".join(t.X.tobytes() + t.losses.tobytes() for t in tasks)).digest()
-    return warm_starts(best, n_init, rng=np.random.default_rng(int.from_bytes(digest[:8], "big")))
+    return np.random.default_rng(int.from_bytes(digest[:8], "big"))
 
 
 def warm_starts(

@@ -1,0 +1,5 @@
+"""Other ways to use past studies, as Optuna samplers: what the method is compared with."""
+
+from metatpe.baselines.warm_start import WarmStartSampler
+
+__all__ = ["WarmStartSampler"]
