@@ -54,6 +54,21 @@ def test_others_have_names_of_their_own() -> None:
     ]
 
 
+@pytest.mark.parametrize("name", ["ellipsoid7", "ellipsoid4-c1", "ellipsoid10-c-2.5"])
+def test_a_name_tells_dimensions_and_centre(name: str) -> None:
+    problem = get_problem(name)
+    dim, _, c = name.removeprefix("ellipsoid").partition("-c")
+    assert problem.name == name
+    assert len(problem.space) == int(dim)
+    assert problem.evaluate(at(*[float(c or 0)] * int(dim)), seed=0) == (0.0,)
+
+
+@pytest.mark.parametrize("name", ["ellipsoid0", "ellipsoid4-c", "ellipsoid4-cx", "ellipsoidx"])
+def test_other_names_are_unknown(name: str) -> None:
+    with pytest.raises(ValueError, match=f"unknown problem '{name}'; did you mean 'ellipsoid4'"):
+        get_problem(name)
+
+
 def test_bad_arguments_are_named() -> None:
     with pytest.raises(ValueError, match="dim=0"):
         ellipsoid(0)

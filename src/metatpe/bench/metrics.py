@@ -84,7 +84,7 @@ def _is_log(problem: Problem, scale: Scale) -> NDArray[np.bool_]:  # (m,)
         raise ValueError(f"scale must be one of {get_args(Scale)}, but got {scale!r}.")
     if scale == "paper":
         return np.array(problem.log_objectives)
-    return np.minimum(problem.best, problem.worst) > 0.0
+    return problem.is_positive
 
 
 def _scaled(problem: Problem, values: Floats, is_log: NDArray[np.bool_]) -> Floats:

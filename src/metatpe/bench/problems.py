@@ -12,7 +12,8 @@ the non-dominated values among them; table, where the problem is one, is (n, r, 
 configurations with r repeats each.
 
 `hpolib` names a suite and `hpolib/slice_localization` one problem of it. A suite is a module of
-`metatpe.bench.families`; a new module there is a new suite, and nothing else has to change.
+`metatpe.bench.families`; a new module there is a new suite, and nothing else has to change. What
+counts as the past of a problem are the others of its suite, unless the suite says otherwise.
 """
 
 from __future__ import annotations
@@ -115,6 +116,12 @@ class Problem:
         """The number of objectives, m."""
         return len(self.directions)
 
+    @property
+    def is_positive(self) -> NDArray[np.bool_]:  # (m,)
+        """Which objectives are positive everywhere, and so have a logarithm."""
+        positive: NDArray[np.bool_] = np.minimum(self.best, self.worst) > 0.0
+        return positive
+
     def losses(self, values: Floats) -> Floats:  # (..., m) -> (..., m)
         """Return objective values as losses to minimise, or such losses as values."""
         return values * signs(self.directions)
@@ -199,7 +206,7 @@ def problem_names(suite: str | None = None) -> tuple[str, ...]:
     if suite is None:
         return tuple(name for family in _families().values() for name in family.NAMES)
     if suite not in _families():
-        raise ValueError(_unknown("suite", suite, suite_names()))
+        raise ValueError(unknown_name("suite", suite, suite_names()))
     return tuple(_families()[suite].NAMES)
 
 
@@ -212,11 +219,29 @@ def get_problem(name: str) -> Problem:
         ImportError: If the package that carries its table is not installed.
         FileNotFoundError: If its table has to be fetched by hand and is not there.
     """
-    for family in _families().values():
-        if name in family.NAMES:
-            problem: Problem = family.load(name)
-            return problem
-    raise ValueError(_unknown("problem", name, problem_names()))
+    problem: Problem = _families()[suite_of(name)].load(name)
+    return problem
+
+
+def suite_of(name: str) -> str:
+    """Return the suite of a problem. No table is loaded.
+
+    Raises:
+        ValueError: If there is no problem of that name; close ones are listed.
+    """
+    for suite, family in _families().items():
+        pattern = getattr(family, "PATTERN", None)
+        if name in family.NAMES or (pattern and pattern.fullmatch(name)):
+            return suite
+    raise ValueError(unknown_name("problem", name, problem_names()))
+
+
+def past_names(name: str) -> tuple[str, ...]:
+    """Return the problems that are the past of a problem. No table is loaded."""
+    family = _families()[suite_of(name)]
+    if hasattr(family, "past"):
+        return tuple(family.past(name))
+    return tuple(other for other in family.NAMES if other != name)
 
 
 def get_suite(name: str) -> tuple[Problem, ...]:
@@ -225,14 +250,27 @@ def get_suite(name: str) -> tuple[Problem, ...]:
     Raises:
         ValueError: If there is neither; close names are listed.
     """
+    return tuple(get_problem(member) for member in expand(name))
+
+
+def expand(name: str) -> tuple[str, ...]:
+    """Return the names of the problems of a suite, or the one name of a problem.
+
+    Raises:
+        ValueError: If there is neither; close names are listed.
+    """
     if name in suite_names():
-        return tuple(get_problem(member) for member in problem_names(name))
-    if name in problem_names():
-        return (get_problem(name),)
-    raise ValueError(_unknown("problem or suite", name, suite_names() + problem_names()))
+        return problem_names(name)
+    try:
+        suite_of(name)
+    except ValueError:
+        known = suite_names() + problem_names()
+        raise ValueError(unknown_name("problem or suite", name, known)) from None
+    return (name,)
 
 
-def _unknown(kind: str, name: str, known: Sequence[str]) -> str:
+def unknown_name(kind: str, name: str, known: Sequence[str]) -> str:
+    """Return the sentence about a name that nobody has, with those that are close."""
     close = [k for k in known if name in k] or difflib.get_close_matches(name, known, cutoff=0.5)
     if close:
         return f"unknown {kind} {name!r}; did you mean {' or '.join(map(repr, close))}?"

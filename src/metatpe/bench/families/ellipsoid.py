@@ -3,11 +3,13 @@ r"""The ellipsoid of the paper: one objective, and a family of tasks of known si
     f(x | c) = sum_{d=1}^{D} 5^(d - 1) * (x_d - c)^2,     x in [-5, 5]^D,  c in [-5, 5]
 
 The best value is 0, at x = (c, ..., c); the worst is at the corner that is farthest from it. The
-registered problems have c = 0; the past tasks of an experiment are other c.
+listed problems have c = 0. The past tasks of an experiment are other c, and have names too:
+`ellipsoid4-c2.5` has 4 dimensions and c = 2.5.
 """
 
 from __future__ import annotations
 
+import re
 from functools import partial
 
 import numpy as np
@@ -17,13 +19,31 @@ from metatpe.bench.problems import Params, Problem
 
 _PREFIX = "ellipsoid"
 NAMES = ("ellipsoid4", "ellipsoid10")
+PATTERN = re.compile(rf"{_PREFIX}([1-9]\d*)(?:-c(-?\d+(?:\.\d+)?))?")
 
 _BOUND = 5.0
 
 
 def load(name: str) -> Problem:
     """Return one problem of the suite."""
-    return ellipsoid(int(name.removeprefix(_PREFIX)))
+    dim, c = _parse(name)
+    return ellipsoid(dim, c)
+
+
+def past(name: str) -> tuple[str, ...]:
+    """Return the past of a problem: its neighbour, with the centre one further on."""
+    dim, c = _parse(name)
+    return (_name(dim, c + 1.0 if c + 1.0 <= _BOUND else c - 1.0),)
+
+
+def _parse(name: str) -> tuple[int, float]:
+    match = PATTERN.fullmatch(name)
+    assert match, name  # the registry asks for no other
+    return int(match[1]), float(match[2] or 0.0)
+
+
+def _name(dim: int, c: float) -> str:
+    return f"{_PREFIX}{dim}" if c == 0.0 else f"{_PREFIX}{dim}-c{c:g}"
 
 
 def ellipsoid(dim: int, c: float = 0.0) -> Problem:
@@ -38,7 +58,7 @@ def ellipsoid(dim: int, c: float = 0.0) -> Problem:
         raise ValueError(f"the centre c must be in [{-_BOUND:g}, {_BOUND:g}], but got {c}.")
     corner = dict.fromkeys(_parameters(dim), -_BOUND if c > 0.0 else _BOUND)
     return Problem(
-        name=f"{_PREFIX}{dim}" if c == 0.0 else f"{_PREFIX}{dim}-c{c:g}",
+        name=_name(dim, c),
         space={name: FloatDistribution(-_BOUND, _BOUND) for name in _parameters(dim)},
         directions=("minimize",),
         objective_names=("f",),

@@ -1,0 +1,211 @@
+"""The methods that are compared, by name. Adding one is one entry of `_METHODS`.
+
+A method is a sampler and the terms that it runs under. What goes in is a `Start`: the problem, the
+past tasks and the seed of one run; what comes out is an Optuna sampler. The terms: which
+configurations come first, whether objectives are told as logarithms, which settings a run may
+change, and which package the method cannot do without.
+
+First configurations, the same for every method with one seed:
+
+    "own"       the sampler makes its own; those of MetaTPESampler are the warm starts
+    "warm"      the warm starts are enqueued; `NAME+warm` is this for each method without a past
+    "random"    random ones are enqueued
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import numpy as np
+import optuna
+from numpy.typing import NDArray
+from optuna.samplers import BaseSampler
+
+from metatpe._warm_start import first_configurations
+from metatpe.baselines import WarmStartSampler
+from metatpe.bench.past import random_configurations
+from metatpe.bench.problems import Problem, unknown_name
+from metatpe.sampler import MetaTPESampler
+from metatpe.tasks import Task
+
+First = Literal["own", "warm", "random"]
+_TPE_SETTINGS = frozenset({"gamma", "eta", "epsilon", "n_ei_candidates", "n_mc_samples"})
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """What a method knows before the first evaluation of a run."""
+
+    problem: Problem
+    past: tuple[Task, ...]
+    seed: int
+    n_start: int  # first configurations
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Method:
+    """A sampler and the terms that it runs under.
+
+    Attributes:
+        name: As the command knows it.
+        about: What it is, in a few words.
+        make: Returns the sampler of one run.
+        first: Where the first configurations come from.
+        uses_past: Whether the sampler is given the past tasks.
+        is_told_log: Whether it is told the logarithm of objectives that are positive everywhere.
+        settings: The names that `Start.settings` may have.
+        needs: The module that it cannot do without, and the extra that brings it.
+    """
+
+    name: str
+    about: str
+    make: Callable[[Start], BaseSampler]
+    first: First = "random"
+    uses_past: bool = False
+    is_told_log: bool = False
+    settings: frozenset[str] = frozenset()
+    needs: tuple[str, str] | None = None
+
+    @property
+    def missing(self) -> str | None:
+        """Why the method is not available here, as a sentence; None where it is."""
+        if self.needs is None or importlib.util.find_spec(self.needs[0]) is not None:
+            return None
+        module, extra = self.needs
+        return f"method {self.name!r} needs {module}: pip install 'metatpe[{extra}]'"
+
+    def check(self, settings: Mapping[str, Any]) -> None:
+        """Refuse settings that the method does not have."""
+        unknown = sorted(settings.keys() - self.settings)
+        if unknown:
+            has = ", ".join(sorted(self.settings)) or "none"
+            raise ValueError(
+                f"method {self.name!r} has no setting {unknown[0]!r}; its settings: {has}."
+            )
+
+    def first_configurations(self, start: Start) -> tuple[dict[str, Any], ...]:
+        """Return the configurations that are to be enqueued at the start of a run."""
+        n = start.n_start
+        if self.first == "random" or not start.past:
+            return random_configurations(start.problem, n, (start.seed, 0))
+        if self.first == "warm":
+            return tuple(dict(c) for c in first_configurations(start.past, n)[:n])
+        return ()
+
+    def is_log(self, problem: Problem) -> NDArray[np.bool_]:  # (m,)
+        """Return which objectives the method is told the logarithm of."""
+        return problem.is_positive & self.is_told_log
+
+
+def _meta_tpe(start: Start, *, is_naive: bool = False, has_past: bool = True) -> BaseSampler:
+    return MetaTPESampler(
+        start.past if has_past else (),
+        n_startup_trials=start.n_start,
+        weights="uniform" if is_naive else "similarity",
+        seed=start.seed,
+        **start.settings,
+    )
+
+
+def _optuna_tpe(start: Start, *, multivariate: bool) -> BaseSampler:
+    return optuna.samplers.TPESampler(
+        n_startup_trials=start.n_start, multivariate=multivariate, seed=start.seed
+    )
+
+
+def _optuna_gp(start: Start) -> BaseSampler:
+    return optuna.samplers.GPSampler(n_startup_trials=start.n_start, seed=start.seed)
+
+
+_WITH_PAST = (
+    Method(
+        "meta-tpe",
+        "MetaTPESampler with the past tasks",
+        _meta_tpe,
+        first="own",
+        uses_past=True,
+        settings=_TPE_SETTINGS,
+    ),
+    Method(
+        "naive-meta-tpe",
+        "the same weight on every task",
+        lambda start: _meta_tpe(start, is_naive=True),
+        first="own",
+        uses_past=True,
+        settings=_TPE_SETTINGS - {"eta", "n_mc_samples"},
+    ),
+    Method(
+        "only-warm-start",
+        "the best tenth of each past task, then random",
+        lambda start: WarmStartSampler(start.past, seed=start.seed),
+        first="own",
+        uses_past=True,
+    ),
+)
+_WITHOUT_PAST = (
+    Method(
+        "mo-tpe",
+        "MetaTPESampler without a past",
+        lambda start: _meta_tpe(start, has_past=False),
+        settings=_TPE_SETTINGS - {"eta", "n_mc_samples"},
+    ),
+    Method(
+        "random",
+        "Optuna's RandomSampler",
+        lambda start: optuna.samplers.RandomSampler(seed=start.seed),
+    ),
+    Method(
+        "optuna-tpe",
+        "Optuna's TPESampler",
+        lambda start: _optuna_tpe(start, multivariate=False),
+    ),
+    Method(
+        "optuna-tpe-multivariate",
+        "Optuna's TPESampler, multivariate",
+        lambda start: _optuna_tpe(start, multivariate=True),
+    ),
+    Method("optuna-gp", "Optuna's GPSampler", _optuna_gp, needs=("torch", "gp")),
+    Method(
+        "optuna-gp-log",
+        "Optuna's GPSampler, told log objectives",
+        _optuna_gp,
+        is_told_log=True,
+        needs=("torch", "gp"),
+    ),
+    Method(
+        "optuna-nsga2",
+        "Optuna's NSGAIISampler",
+        lambda start: optuna.samplers.NSGAIISampler(seed=start.seed),
+    ),
+)
+
+
+def _with_warm_starts(method: Method) -> Method:
+    about = f"{method.about}, after the warm starts"
+    return replace(method, name=f"{method.name}+warm", about=about, first="warm")
+
+
+_METHODS = {
+    method.name: method
+    for method in (*_WITH_PAST, *_WITHOUT_PAST, *map(_with_warm_starts, _WITHOUT_PAST))
+}
+
+
+def method_names() -> tuple[str, ...]:
+    """Return the names of all methods, also of those that are not available here."""
+    return tuple(_METHODS)
+
+
+def get_method(name: str) -> Method:
+    """Return the method called `name`.
+
+    Raises:
+        ValueError: If there is none of that name; close ones are listed.
+    """
+    if name not in _METHODS:
+        raise ValueError(unknown_name("method", name, method_names()))
+    return _METHODS[name]
