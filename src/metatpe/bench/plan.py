@@ -1,0 +1,169 @@
+"""Which runs an experiment consists of, as values.
+
+A `Run` says everything that its result depends on: problem, method, seed, number of evaluations,
+the past, and settings that differ from the method's own. Equal runs have equal keys, whoever made
+them and whenever; `plan` is the product of problems, seeds and methods.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+from metatpe.bench.methods import get_method
+from metatpe.bench.problems import expand, past_names, problem_names, suite_of
+
+N_EVALUATIONS, N_START, N_PAST = 100, 5, 100  # the paper's
+Setting = tuple[str, float | int | str]
+
+
+class Past(NamedTuple):
+    """One past task of a run."""
+
+    problem: str
+    stream: int  # of its random configurations, see `past`
+
+
+@dataclass(frozen=True)
+class Run:
+    """One search, completely described.
+
+    Attributes:
+        problem: The name of the problem that is searched.
+        method: The name of the method.
+        seed: Of the past, the first configurations, the noise and the sampler.
+        n_evaluations: The budget.
+        n_start: How many of them are first configurations.
+        past: The past tasks; none for a method that does not look at them.
+        n_past: Observations of each past task.
+        settings: Of the sampler, where they differ from its defaults, sorted by name.
+    """
+
+    problem: str
+    method: str
+    seed: int
+    n_evaluations: int = N_EVALUATIONS
+    n_start: int = N_START
+    past: tuple[Past, ...] = ()
+    n_past: int = 0
+    settings: tuple[Setting, ...] = ()
+
+    def __post_init__(self) -> None:
+        numbers = {"seed": 0, "n_evaluations": 1, "n_start": 0}
+        for name, least in {**numbers, **({"n_past": 2} if self.past else {})}.items():
+            if getattr(self, name) < least:
+                raise ValueError(f"{name} must be {least} or more, but is {getattr(self, name)}.")
+        get_method(self.method).check(dict(self.settings))
+
+    @property
+    def key(self) -> str:
+        """A short name that only equal runs share."""
+        text = json.dumps(self.to_json(), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+    @property
+    def label(self) -> str:
+        """The method and what is unusual about it: the name of a curve."""
+        settings = "".join(f" {name}={value}" for name, value in self.settings)
+        return f"{self.method}{settings}{self._unusual_past()}"
+
+    def _unusual_past(self) -> str:
+        if not self.past or self.past == past_of(self.problem):
+            return ""
+        counts = Counter(past.problem for past in self.past)
+        named = (name if k == 1 else f"{k}×{name}" for name, k in counts.items())
+        return f" past={'+'.join(named)}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the run as what JSON can hold."""
+        past = [list(entry) for entry in self.past]
+        return {**asdict(self), "past": past, "settings": dict(self.settings)}
+
+    @classmethod
+    def from_json(cls, entries: Mapping[str, Any]) -> Run:
+        """Return the run that `to_json` described."""
+        past = tuple(Past(problem, stream) for problem, stream in entries["past"])
+        return cls(**{**entries, "past": past, "settings": sorted_settings(entries["settings"])})
+
+
+def sorted_settings(settings: Mapping[str, Any]) -> tuple[Setting, ...]:
+    """Return settings as a value that can be compared."""
+    return tuple(sorted(settings.items()))
+
+
+def past_of(problem: str, names: Sequence[str] | None = None) -> tuple[Past, ...]:
+    """Return the past tasks of a problem.
+
+    Args:
+        problem: The name of the problem that is searched.
+        names: The past problems, one of them perhaps several times; left out, the suite decides.
+
+    Returns:
+        Each with a stream of its own. A member of the suite has the same one in every experiment.
+    """
+    names = past_names(problem) if names is None else names
+    members = problem_names(suite_of(problem))
+    for name in names:
+        suite_of(name)  # an unknown one is refused here
+    return tuple(
+        Past(name, 1 + members.index(name))
+        if name in members and name not in names[:position]
+        else Past(name, 1 + len(members) + position)
+        for position, name in enumerate(names)
+    )
+
+
+def plan(
+    problems: Sequence[str],
+    methods: Sequence[str],
+    seeds: Iterable[int],
+    *,
+    n_evaluations: int = N_EVALUATIONS,
+    n_start: int = N_START,
+    n_past: int = N_PAST,
+    past: Sequence[str] | None = None,
+    settings: Mapping[str, Any] | None = None,
+) -> tuple[Run, ...]:
+    """Return the runs of an experiment, seed by seed, so that what is broken off can be compared.
+
+    Args:
+        problems: Names of problems and suites.
+        methods: Names of methods.
+        seeds: One run each for every problem and method.
+        n_evaluations: The budget of each run.
+        n_start: First configurations.
+        n_past: Observations of each past task.
+        past: The past problems; left out, the others of the suite.
+        settings: Of the samplers; every method has to have them.
+
+    Raises:
+        ValueError: If a name or a setting is not known, or a number is too small.
+    """
+    members = dict.fromkeys(member for name in problems for member in expand(name))
+    of_past = {member: past_of(member, past) for member in members}
+    runs = []
+    for seed in seeds:
+        for member in members:
+            for method in dict.fromkeys(methods):
+                has_past = _looks_back(method) and bool(of_past[member])
+                run = Run(
+                    problem=member,
+                    method=method,
+                    seed=seed,
+                    n_evaluations=n_evaluations,
+                    n_start=n_start,
+                    past=of_past[member] if has_past else (),
+                    n_past=n_past if has_past else 0,
+                    settings=sorted_settings(settings or {}),
+                )
+                runs.append(run)
+    return tuple(runs)
+
+
+def _looks_back(method: str) -> bool:
+    entry = get_method(method)
+    return entry.uses_past or entry.first == "warm"
