@@ -17,6 +17,7 @@ PACKAGE = ROOT / "src" / "metatpe"
 # Bottom to top. A module imports from its own layer and from those before it.
 LAYERS = [
     {"space"},
+    {"_storage", "_frames", "_infer", "_mlflow", "_task_file"},
     {"tasks", "_record", "_history", "_pareto"},
     {"_kde"},
     {"_importance"},

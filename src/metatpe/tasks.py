@@ -12,8 +12,10 @@ from __future__ import annotations
 import difflib
 import fnmatch
 import logging
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,11 +25,18 @@ from optuna.distributions import (
     CategoricalDistribution,
     FloatDistribution,
     IntDistribution,
+    distribution_to_json,
+    json_to_distribution,
 )
-from optuna.storages import BaseStorage, get_storage
+from optuna.storages import BaseStorage
 from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
+from metatpe import _task_file
+from metatpe._frames import Column, columns_of, read_csv
+from metatpe._infer import Given, understand
+from metatpe._mlflow import read_experiment
+from metatpe._storage import StorageName, open_storage, plain_errors, study_errors
 from metatpe.space import Floats, Mask, Space
 
 _logger = logging.getLogger(__name__)
@@ -182,6 +191,173 @@ class Task:
             numbers=numbers,
         )
 
+    @classmethod
+    def from_dataframe(
+        cls,
+        df: Any,
+        *,
+        objectives: str | Sequence[str],
+        directions: str | Sequence[str] = "minimize",
+        params: Sequence[str] | Mapping[str, Given] | None = None,
+        name: str = "table",
+    ) -> Task:
+        """Read a table with one row an evaluation.
+
+        Args:
+            df: A data frame of pandas or Polars, or a mapping of column names to lists.
+            objectives: The columns that hold the objectives' values. A row without one has
+                failed, and is left out.
+            directions: "minimize" or "maximize", one for all objectives or one for each.
+            params: The columns that are parameters; left out, all others. As a mapping, with
+                what is known of each: an Optuna distribution, "float", "log", "int", "logint",
+                "choice", or None. What is not given is inferred from the values: whole numbers
+                are ints, a column that spans three orders of magnitude is on a log scale, text is
+                categorical. An empty cell is a parameter that was not used.
+            name: The task's name.
+
+        Returns:
+            The task; `describe` shows what was inferred, and so does `logging`.
+
+        Raises:
+            ValueError: A column is missing, there twice, or mixes numbers and text.
+
+        Example:
+            >>> rows = {"lr": [0.1, 0.01, 0.5], "act": ["relu", "tanh", "relu"], "loss": [3, 1, 2]}
+            >>> Task.from_dataframe(rows, objectives="loss", params={"lr": "log", "act": None})
+            Task('table', 3 observations, 2 parameters, 1 objectives)
+        """
+        return cls._from_columns(columns_of(df, name), objectives, directions, params, name)
+
+    @classmethod
+    def from_csv(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        objectives: str | Sequence[str],
+        directions: str | Sequence[str] = "minimize",
+        params: Sequence[str] | Mapping[str, Given] | None = None,
+        name: str | None = None,
+    ) -> Task:
+        """Read a CSV file with a header and one row an evaluation; see `from_dataframe`.
+
+        A file that ``study.trials_dataframe().to_csv()`` wrote is understood, too.
+
+        Example:
+            >>> Task.from_csv("runs.csv", objectives="error")  # doctest: +SKIP
+        """
+        name = Path(path).stem if name is None else name
+        return cls._from_columns(read_csv(Path(path)), objectives, directions, params, name)
+
+    @classmethod
+    def from_mlflow(
+        cls,
+        experiment: str,
+        *,
+        objectives: str | Sequence[str],
+        directions: str | Sequence[str] = "minimize",
+        params: Sequence[str] | Mapping[str, Given] | None = None,
+        tracking_uri: str | None = None,
+        name: str | None = None,
+    ) -> Task:
+        """Read the finished runs of an MLflow experiment (extra `mlflow`); see `from_dataframe`.
+
+        Args:
+            experiment: Its name.
+            objectives: The metrics that are objectives; the last value of each counts.
+            directions: "minimize" or "maximize", one for all objectives or one for each.
+            params: The parameters; left out, all that a run has logged.
+            tracking_uri: Where MLflow keeps its runs; left out, where MLflow itself would look.
+            name: The task's name; left out, the experiment's.
+
+        Example:
+            >>> Task.from_mlflow("resnet", objectives="val_loss")  # doctest: +SKIP
+        """
+        names = [objectives] if isinstance(objectives, str) else list(objectives)
+        columns = read_experiment(experiment, names, tracking_uri)
+        name = experiment if name is None else name
+        return cls._from_columns(columns, names, directions, params, name)
+
+    @classmethod
+    def _from_columns(
+        cls,
+        columns: Mapping[str, Column],
+        objectives: str | Sequence[str],
+        directions: str | Sequence[str],
+        params: Sequence[str] | Mapping[str, Given] | None,
+        name: str,
+    ) -> Task:
+        names = [objectives] if isinstance(objectives, str) else list(objectives)
+        signs = [-1.0 if d == "maximize" else 1.0 for d in directions_of(directions, len(names))]
+        table = understand(columns, names, params, name)
+        task = cls(
+            name=name,
+            space=table.space,
+            X=table.space.encode_numbers(table.numbers),
+            losses=table.values * signs,
+            objective_names=tuple(names),
+            numbers=table.numbers,
+        )
+        for remark in table.remarks:
+            _logger.warning("table %r: %s.", name, remark)
+        _logger.info("table %r was read as %s", name, task.describe())
+        return task
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the task to a file that `load` reads: exact numbers, a checksum, no pickle.
+
+        A file that is there is replaced, in one step.
+
+        Raises:
+            ValueError: A categorical parameter has a choice that JSON does not have.
+        """
+        header = {
+            "name": self.name,
+            "objective_names": list(self.objective_names),
+            "distributions": [[n, _as_json(n, d)] for n, d in self.space.distributions.items()],
+        }
+        arrays = {n: getattr(self, n) for n in ("X", "losses", "violation", "numbers")}
+        _task_file.write(Path(path), header, arrays)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Task:
+        """Read a task that `save` wrote.
+
+        Raises:
+            ValueError: The file is damaged, of a newer version, or not a saved task.
+        """
+        wanted = ("name", "objective_names", "distributions")
+        header, arrays = _task_file.read(Path(path), wanted)
+        space = Space({name: json_to_distribution(text) for name, text in header["distributions"]})
+        names = tuple(header["objective_names"])
+        return cls(header["name"], space, objective_names=names, **arrays)
+
+    def with_defaults(self, defaults: Mapping[str, Any]) -> Task:
+        """Return this task with the values of parameters that used to be fixed.
+
+        Every observation that lacks a parameter gets its default; one that has it keeps its own.
+
+        Args:
+            defaults: Parameter -> the value that it had.
+
+        Raises:
+            ValueError: A value is of another kind than the parameter's own ones.
+
+        Example:
+            >>> task.with_defaults({"momentum": 0.9})  # doctest: +SKIP
+        """
+        distributions = self.space.distributions
+        numbers = dict(zip(distributions, self.numbers.T, strict=True))
+        nothing = np.full(len(self), np.nan)
+        for name, value in defaults.items():
+            known = numbers.get(name, nothing)
+            if np.isnan(known).any():
+                distributions[name] = _holding(name, value, distributions.get(name))
+                number = Space({name: distributions[name]}).numbers([{name: value}])[0, 0]
+                numbers[name] = np.where(np.isnan(known), number, known)
+        space = Space(distributions)
+        filled = np.stack([numbers[name] for name in distributions], axis=1)
+        return replace(self, space=space, numbers=filled, X=space.encode_numbers(filled))
+
     def configuration(self, row: int) -> dict[str, Any]:
         """Return the parameters of one observation, with the values that were stored."""
         return self.configurations([row])[0]
@@ -332,35 +508,140 @@ def joined(distributions: Sequence[BaseDistribution]) -> BaseDistribution:
     return IntDistribution(lowest, highest, log=last.log and lowest > 0)
 
 
-def load_tasks(storage: str | BaseStorage, names: str | Sequence[str] = "*") -> list[Task]:
+def _holding(name: str, value: Any, own: BaseDistribution | None) -> BaseDistribution:
+    """Return a distribution that has a value, and all those of the parameter's own one."""
+    if own is not None and Space({name: own}).fit({name: value}) == {name: value}:
+        return own
+    alone = _alone(value, own)
+    if own is None:
+        return alone
+    if not isinstance(own, type(alone)):
+        raise ValueError(f"the default {value!r} of {name!r} does not fit into {own}.")
+    return joined([own, alone])
+
+
+def _alone(value: Any, own: BaseDistribution | None) -> BaseDistribution:
+    """Return a distribution of one value, of the kind of another one if it can be."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if isinstance(own, CategoricalDistribution) or not is_number:
+        return CategoricalDistribution((value,))
+    if isinstance(value, int) and not isinstance(own, FloatDistribution):
+        return IntDistribution(value, value)
+    return FloatDistribution(value, value)
+
+
+def _as_json(name: str, distribution: BaseDistribution) -> str:
+    try:
+        text = distribution_to_json(distribution)
+        if json_to_distribution(text) == distribution:
+            return text
+    except TypeError:
+        pass
+    raise ValueError(f"parameter {name!r} cannot be saved: JSON does not have all of its choices.")
+
+
+def directions_of(directions: str | Sequence[str], n: int) -> list[str]:
+    """Return one direction an objective; a single one is that of all.
+
+    Raises:
+        ValueError: A direction is neither minimize nor maximize, or their number is wrong.
+    """
+    found = [directions] * n if isinstance(directions, str) else list(directions)
+    for direction in found:
+        if direction not in ("minimize", "maximize"):
+            raise ValueError(f"a direction is minimize or maximize, not {direction!r}.")
+    if len(found) != n or not n:
+        raise ValueError(f"there are {n} objectives, but {len(found)} directions.")
+    return found
+
+
+def load_tasks(
+    storage: StorageName,
+    names: str | Sequence[str] = "*",
+    *,
+    like: Study | None = None,
+    defaults: Mapping[str, Any] | None = None,
+) -> list[Task]:
     """Read past studies out of an Optuna storage.
 
     Args:
-        storage: A storage URL such as ``"sqlite:///studies.db"``, or a storage object.
+        storage: A storage URL such as ``"sqlite:///studies.db"``, ``"grpc://host:port"`` for
+            Optuna's proxy, the path of a journal file, or a storage object.
         names: A study's name, a pattern such as ``"resnet-*"``, or several of them.
+        like: The new study. Only tasks that can help it are kept: with as many objectives (and
+            the same `metric_names`, where both have them), and with a parameter that the new
+            study has used, if it has used any yet. The new study itself is never among them.
+        defaults: Parameters that past studies had fixed, and the value that each had; see
+            `Task.with_defaults`.
 
     Returns:
         One task a study, in the order of the names; studies with fewer than two finished
-        trials are left out, and that is said through `logging`.
+        trials are left out, and that is said through `logging`, as is what `like` left out.
 
     Raises:
-        ValueError: A name fits no study; the message lists the close ones.
+        ValueError: A name fits no study (the message lists the close ones), or the storage is
+            down, locked or damaged.
 
     Example:
         >>> sources = load_tasks("sqlite:///studies.db", "resnet-*")  # doctest: +SKIP
     """
-    storage = get_storage(storage)  # opened once for all studies
-    stored = optuna.study.get_all_study_names(storage)
+    opened = open_storage(storage)  # once for all studies
     tasks = []
-    for name in _matching(stored, [names] if isinstance(names, str) else names):
-        study = optuna.load_study(study_name=name, storage=storage)
-        if (n := n_usable(study)) < 2:
-            _logger.warning(
-                "study %r is left out: it has %d finished trials with a parameter.", name, n
-            )
-            continue
-        tasks.append(Task.from_study(study))
+    for name in study_names(opened, names):
+        with study_errors(opened, name):
+            study = optuna.load_study(study_name=name, storage=opened)
+            reason = why_not(study, like)
+            task = None if reason else Task.from_study(study).with_defaults(defaults or {})
+        if task is not None and like is not None:
+            reason = why_not_task(task, like)
+        if reason:
+            _logger.warning("study %r is left out: %s", name, reason)
+        elif task is not None:
+            tasks.append(task)
     return tasks
+
+
+def study_names(storage: BaseStorage, names: str | Sequence[str]) -> list[str]:
+    """Return the names of the stored studies that fit a name, a pattern, or several.
+
+    Raises:
+        ValueError: One of them fits no study.
+    """
+    with plain_errors(storage):
+        stored = optuna.study.get_all_study_names(storage)
+    return _matching(stored, [names] if isinstance(names, str) else names)
+
+
+def why_not(study: Study, like: Study | None = None) -> str:
+    """Return why a study cannot be a past one (for another study); empty where it can."""
+    if (n := n_usable(study)) < 2:
+        return f"it has {n} finished trials with a parameter."
+    if like is None:
+        return ""
+    if _is_same(study, like):
+        return "it is the new study itself."
+    if (n := len(study.directions)) != len(like.directions):
+        return f"it has {n} objectives, but the new study has {len(like.directions)}."
+    if study.metric_names and like.metric_names and study.metric_names != like.metric_names:
+        return f"its objectives are {study.metric_names}, and not {like.metric_names}."
+    return ""
+
+
+def why_not_task(task: Task, like: Study) -> str:
+    """Return why the parameters of a task cannot help a study; empty where they can."""
+    used = used_distributions(like.get_trials(deepcopy=False))
+    if used and not used.keys() & set(task.space.names):
+        return "it has no parameter in common with the new study."
+    return ""
+
+
+def _is_same(study: Study, other: Study) -> bool:
+    """Return whether two studies are one, or a copy: by the name, and when their trials began.
+
+    One storage may have many addresses, so these say nothing.
+    """
+    began, others = ({t.datetime_start for t in s.get_trials(False)} for s in (study, other))
+    return study.study_name == other.study_name and bool(began & others - {None})
 
 
 def _matching(stored: Sequence[str], patterns: Sequence[str]) -> list[str]:

@@ -1,0 +1,195 @@
+"""Tables of evaluations, one row a run: their columns as arrays, out of CSV files and data frames.
+
+A column holds numbers where every cell is one, and distinct values otherwise; a cell that is
+blank, NaN, NA or null is missing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from metatpe.space import Floats
+
+MAX_CHOICES = 1000  # different texts in one column; above, it is no parameter
+_CHUNK = 500  # rows held as text; with more of them the processor waits for its memory
+_MISSING = frozenset(("", "nan", "NaN", "NAN", "NA", "N/A", "null"))
+_TRUTH = {"true": True, "false": False}
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a table."""
+
+    cells: Floats  # (n,), the numbers, or indices of choices; NaN where missing
+    choices: tuple[Any, ...] | None = None  # the distinct values; None: numbers
+    first_text: tuple[int, str] | None = None  # row and text of the first cell that is no number
+    is_full: bool = False  # there were more texts than MAX_CHOICES, and the cells are not kept
+
+
+def read_csv(path: Path) -> dict[str, Column]:
+    """Return the columns of a CSV file, separated by commas, semicolons or tabs.
+
+    Raises:
+        ValueError: It is not UTF-8, empty, only a header, or a row has another number of cells.
+    """
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            first = file.readline()
+            file.seek(0)
+            rows = csv.reader(file, delimiter=max(",;\t", key=first.count))
+            header = next(rows, [])
+            _check_header(header, str(path))
+            return _read_rows(header, rows, str(path))
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{path} is not a CSV file in UTF-8: {error.reason} at byte {error.start}."
+        ) from None
+    except csv.Error as error:
+        raise ValueError(f"{path} is not a CSV file: {error}.") from None
+
+
+def _check_header(header: Sequence[str], source: str) -> None:
+    if not any(header):
+        raise ValueError(f"{source} is empty; its first line must name the columns.")
+    twice = sorted({name for name in header if header.count(name) > 1})
+    if twice:
+        raise ValueError(f"{source} has more than one column {twice[0]!r}; rename or remove them.")
+
+
+def _read_rows(header: Sequence[str], rows: Iterator[list[str]], source: str) -> dict[str, Column]:
+    readers = [_Reader() for _ in header]
+    n = 0
+    for chunk in iter(lambda: [row for row in itertools.islice(rows, _CHUNK) if row], []):
+        try:
+            columns = list(zip(*chunk, strict=True))
+            if len(columns) != len(header):
+                raise ValueError
+        except ValueError:
+            raise ValueError(_uneven(header, chunk, n, source)) from None
+        for reader, cells in zip(readers, columns, strict=True):
+            reader.add(cells)
+        n += len(chunk)
+    if not n:
+        raise ValueError(f"{source} has a header but no rows.")
+    return {name: reader.column() for name, reader in zip(header, readers, strict=True)}
+
+
+def _uneven(header: Sequence[str], chunk: Sequence[Sequence[str]], n: int, source: str) -> str:
+    row, cells = next((n + i, r) for i, r in enumerate(chunk, 1) if len(r) != len(header))
+    return f"{source}: row {row} has {len(cells)} cells, but the header names {len(header)}."
+
+
+class _Reader:
+    """Collects the cells of one column, as numbers for as long as they are."""
+
+    def __init__(self) -> None:
+        self._chunks: list[tuple[Floats, bool]] = []  # the cells, and whether they are codes
+        self._codes: dict[Any, int] = {}  # value -> code; numbers among the texts have one too
+        self._first_text: tuple[int, str] | None = None
+        self._n = self._n_texts = 0
+
+    def add(self, cells: Sequence[str]) -> None:
+        """Add the texts of some cells."""
+        if self._n_texts <= MAX_CHOICES:
+            numbers = _as_numbers(cells)
+            coded = self._coded(cells) if numbers is None else numbers
+            self._chunks.append((coded, numbers is None))
+        self._n += len(cells)
+
+    def _coded(self, cells: Sequence[str]) -> Floats:
+        codes = {cell: self._code(cell) for cell in dict.fromkeys(cells)}
+        if self._first_text is None:
+            texts = ((i, cell) for i, cell in enumerate(cells, self._n + 1) if _is_text(cell))
+            self._first_text = next(texts, None)
+        return np.array([codes[cell] for cell in cells], dtype=np.float64)
+
+    def _code(self, cell: str) -> float:
+        value = value_of(cell)
+        if value is None:
+            return math.nan
+        key = (type(value), value)
+        if _is_text(cell) and key not in self._codes:
+            self._n_texts += 1
+        return self._codes.setdefault(key, len(self._codes))
+
+    def column(self) -> Column:
+        """Return all cells that were added."""
+        if self._n_texts > MAX_CHOICES:
+            return Column(np.empty(0), first_text=self._first_text, is_full=True)
+        if not self._n_texts:
+            return Column(np.concatenate([self._numbers(*chunk) for chunk in self._chunks]))
+        cells = np.concatenate([self._recoded(*chunk) for chunk in self._chunks])
+        return Column(cells, tuple(value for _, value in self._codes), self._first_text)
+
+    def _numbers(self, cells: Floats, is_coded: bool) -> Floats:
+        if not is_coded:
+            return cells
+        values = np.array([value for _, value in self._codes] or [math.nan], dtype=np.float64)
+        return np.where(np.isnan(cells), math.nan, values[np.nan_to_num(cells).astype(np.int64)])
+
+    def _recoded(self, cells: Floats, is_coded: bool) -> Floats:
+        if is_coded:
+            return cells
+        distinct, inverse = np.unique(cells, return_inverse=True)
+        codes = [
+            math.nan if math.isnan(v) else self._codes.setdefault((float, v), len(self._codes))
+            for v in distinct.tolist()
+        ]
+        return np.array(codes, dtype=np.float64)[inverse]
+
+
+def _as_numbers(cells: Sequence[str]) -> Floats | None:
+    """Return cells as numbers, None where one is not a number."""
+    for numbers in (map(float, cells), (float("nan" if c in _MISSING else c) for c in cells)):
+        with contextlib.suppress(ValueError):
+            return np.fromiter(numbers, dtype=np.float64, count=len(cells))
+    return None
+
+
+def value_of(cell: str) -> float | bool | str | None:
+    """Return what a cell says; None where it is missing."""
+    text = cell.strip()
+    if text in _MISSING:
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        return _TRUTH.get(text.lower(), text)
+
+
+def _is_text(cell: str) -> bool:
+    return isinstance(value_of(cell), str | bool)
+
+
+def columns_of(table: Any, source: str) -> dict[str, Column]:
+    """Return the columns of a data frame (of pandas, Polars, ...) or of a mapping of lists."""
+    names = [str(name) for name in (table if isinstance(table, Mapping) else table.columns)]
+    _check_header(names, source)
+    found = {name: _column_of(np.asarray(table[name])) for name in names}
+    if not all(len(column.cells) or column.is_full for column in found.values()):
+        raise ValueError(f"{source} has columns but no rows.")
+    return found
+
+
+def _column_of(cells: np.ndarray[Any, Any]) -> Column:
+    if cells.dtype.kind in "iuf":
+        return Column(cells.astype(np.float64))
+    if not len(cells):
+        return Column(np.empty(0))
+    reader = _Reader()
+    reader.add(["" if _is_missing(cell) else str(cell) for cell in cells.tolist()])
+    return reader.column()
+
+
+def _is_missing(cell: Any) -> bool:
+    """Return whether a cell of a data frame is empty: None, NaN, pandas.NA, NaT."""
+    return cell is None or type(cell).__name__ in ("NAType", "NaTType") or bool(cell != cell)

@@ -1,0 +1,228 @@
+"""Opening Optuna storages, with one sentence for each way in which that can go wrong.
+
+What a storage is called decides what it is:
+
+    dialect://...          a database, as Optuna and SQLAlchemy write it: sqlite:///studies.db,
+                           postgresql+psycopg://user:password@host/name, mysql+pymysql://...
+    grpc://host:port       Optuna's gRPC proxy
+    anything else          a file: a journal, or an SQLite database; told apart by how it begins,
+                           a new one by its ending
+
+A storage that is opened for reading is never created, nor are Optuna's tables in a database that
+does not have them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from optuna.exceptions import ExperimentalWarning, StorageInternalError
+from optuna.storages import (
+    BaseStorage,
+    GrpcStorageProxy,
+    JournalStorage,
+    RDBStorage,
+    get_storage,
+)
+from optuna.storages.journal import JournalFileBackend
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import SQLAlchemyError
+
+StorageName = str | os.PathLike[str] | BaseStorage
+
+_SECONDS = 5  # to wait for a server
+_SQLITE = b"SQLite format 3\x00"
+_ENDINGS = {"sqlite": (".db", ".sqlite", ".sqlite3"), "journal": (".log", ".journal", ".jsonl")}
+_PASSWORDS = (
+    re.compile(r"(?<=://)([^/?#:]*:)(?P<secret>.*)(?=@)"),  # greedy: a password may hold an @
+    re.compile(r"(?i)((?:password|passwd|pwd)=)(?P<secret>[^&#]*)"),
+)
+
+
+class StorageError(ValueError):
+    """A storage that cannot be used; the message is one sentence and holds no password."""
+
+
+def open_storage(storage: StorageName, *, create: bool = False) -> BaseStorage:
+    """Return the storage with this name; a storage object is returned as it is.
+
+    Args:
+        storage: See the head of this module.
+        create: Whether a file or tables that do not exist are made.
+
+    Raises:
+        StorageError: It is down, locked, damaged, not there, or lacks a driver.
+    """
+    if isinstance(storage, BaseStorage):
+        return get_storage(storage)
+    name = os.fspath(storage)
+    with plain_errors(name):
+        if name.startswith("grpc://"):
+            return _open_proxy(name)
+        if "://" in name:
+            return _open_database(name, create=create)
+        return _open_file(name, create=create)
+
+
+@contextlib.contextmanager
+def plain_errors(storage: StorageName) -> Iterator[None]:
+    """Turn what storages raise into a `StorageError`; all else passes.
+
+    The original is not chained: drivers put what they like into their messages.
+    """
+    name = "the storage" if isinstance(storage, BaseStorage) else os.fspath(storage)
+    try:
+        yield
+    except StorageError:
+        raise
+    except ImportError as error:
+        raise StorageError(_missing_driver(name, error)) from None
+    except (SQLAlchemyError, StorageInternalError, OSError, RuntimeError) as error:
+        raise StorageError(_sentence(name, error)) from None
+    except Exception as error:
+        if type(error).__module__.startswith("grpc"):
+            raise StorageError(_sentence(name, error)) from None
+        raise
+
+
+@contextlib.contextmanager
+def study_errors(storage: BaseStorage, name: str) -> Iterator[None]:
+    """The same while one study is read, which somebody may delete at that time."""
+    with plain_errors(storage):
+        try:
+            yield
+        except KeyError:
+            if name in (s.study_name for s in storage.get_all_studies()):
+                raise
+            raise StorageError(f"study {name!r} was deleted while it was read.") from None
+
+
+def masked(text: str) -> str:
+    """Return a storage's name with stars for passwords.
+
+    >>> masked("mysql+pymysql://me:secret@host/studies")
+    'mysql+pymysql://me:***@host/studies'
+    """
+    for pattern in _PASSWORDS:
+        text = pattern.sub(lambda found: found[1] + "***", text)
+    return text
+
+
+def _open_proxy(url: str) -> BaseStorage:
+    try:
+        host, port = urlsplit(url).hostname, urlsplit(url).port
+    except ValueError:
+        host = port = None
+    if not host or port is None:
+        raise StorageError(f"{url} is not a gRPC proxy; write grpc://host:port.")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ExperimentalWarning)
+        proxy = GrpcStorageProxy(host=host, port=port)
+    try:
+        proxy.wait_server_ready(timeout=_SECONDS)
+    except ConnectionError:
+        raise StorageError(f"no gRPC proxy answers at {url}.") from None
+    return proxy
+
+
+def _open_database(url: str, *, create: bool) -> BaseStorage:
+    parsed = _parsed(url)
+    if parsed.drivername.startswith("sqlite") and not create:
+        _check_sqlite_file(parsed.database)
+    arguments = {}
+    if parsed.drivername in ("postgresql", "postgresql+psycopg", "postgresql+psycopg2"):
+        # Without it a host that does not answer at all is waited for by the minute.
+        arguments = {"connect_timeout": int(str(parsed.query.get("connect_timeout", _SECONDS)))}
+    options = {"connect_args": arguments} if arguments else None
+    return get_storage(RDBStorage(url, options, skip_table_creation=not create))
+
+
+def _parsed(url: str) -> URL:
+    try:
+        parsed = make_url(url)
+    except (ValueError, SQLAlchemyError):
+        raise StorageError(
+            f"{masked(url)} is not a storage; write a URL such as sqlite:///studies.db, "
+            "or the path of a journal."
+        ) from None
+    if "@" in (parsed.host or "") + (parsed.database or "") and parsed.password:
+        # A part of the password would be taken for the host, and be printed.
+        raise StorageError(f"{masked(url)}: write an @ in the password as %40.")
+    return parsed
+
+
+def _check_sqlite_file(path: str | None) -> None:
+    if path and path != ":memory:" and not path.startswith("file:"):
+        _first_bytes(Path(path))
+
+
+def _open_file(name: str, *, create: bool) -> BaseStorage:
+    path = Path(name)
+    if create and not (path.exists() and path.stat().st_size):
+        kind = _kind_of_ending(path)
+    else:
+        first = _first_bytes(path)
+        kind = "sqlite" if first == _SQLITE else "journal"
+        if kind == "journal" and not first.startswith(b"{"):
+            raise StorageError(f"{name} is neither a journal of Optuna nor an SQLite database.")
+    if kind == "sqlite":
+        return _open_database(f"sqlite:///{name}", create=create)
+    try:
+        return JournalStorage(JournalFileBackend(name))
+    except (ValueError, KeyError, TypeError) as error:
+        raise StorageError(f"{name} is not a journal of Optuna, or damaged ({error}).") from None
+
+
+def _kind_of_ending(path: Path) -> str:
+    for kind, endings in _ENDINGS.items():
+        if path.suffix in endings:
+            return kind
+    raise StorageError(
+        f"there is no file {path}, and its ending does not say what to make; "
+        "call it .db (SQLite) or .log (a journal), or give a URL such as sqlite:///studies.db."
+    )
+
+
+def _first_bytes(path: Path) -> bytes:
+    """Return how a file begins; one that is not there or empty has no studies."""
+    if not path.exists():
+        raise StorageError(f"there is no file {path}.")
+    with path.open("rb") as file:
+        first = file.read(len(_SQLITE))
+    if not first:
+        raise StorageError(f"{path} is empty: it has no studies.")
+    return first
+
+
+def _missing_driver(name: str, error: ImportError) -> str:
+    package = getattr(error.__cause__ or error, "name", None)
+    if name.startswith("grpc://"):
+        package = "grpcio and protobuf"
+    instead = "; or write postgresql+psycopg:// for psycopg" if package == "psycopg2" else ""
+    return f"{masked(name)} needs {package or 'a driver'}, which is not installed{instead}."
+
+
+def _sentence(name: str, error: BaseException) -> str:
+    reason = _reason(error)
+    if "version_info" in reason:
+        return f"{masked(name)} is no storage of Optuna: it has no tables for studies."
+    secrets = [found["secret"] for p in _PASSWORDS for found in p.finditer(name)]
+    for secret in filter(None, secrets):
+        reason = reason.replace(secret, "***")
+    return f"{masked(name)} cannot be used: {reason.rstrip('.')}."
+
+
+def _reason(error: BaseException) -> str:
+    """Return the first line of what the driver itself says."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    details = getattr(error, "details", None)
+    last = error.args[-1] if error.args else ""  # a driver may put a number before it
+    text = details() if callable(details) else last if isinstance(last, str) else error
+    return (str(text).strip() or type(error).__name__).splitlines()[0]

@@ -1,0 +1,108 @@
+"""A header and arrays in one file: no pickle, exact numbers, and a checksum over all of it.
+
+    metatpe-task 1 <sha256 of the rest, in hexadecimal digits>\n
+    {"name": ..., "arrays": [["X", [n, d]], ...]}\n        JSON, in ASCII
+    the arrays, one after the other, little-endian float64, row by row
+
+A file of another version, a damaged one, and one with unknown parts are refused.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import math
+import os
+import tempfile
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from metatpe.space import Floats
+
+_MAGIC = b"metatpe-task"
+_VERSION = 1
+_NUMBER = np.dtype("<f8")
+
+
+def write(path: Path, header: Mapping[str, Any], arrays: Mapping[str, Floats]) -> None:
+    """Write a file whole or not at all; one that is there is replaced."""
+    shapes = [[name, list(array.shape)] for name, array in arrays.items()]
+    text = json.dumps({**header, "arrays": shapes}).encode("ascii")
+    numbers = [np.ascontiguousarray(array, dtype=_NUMBER).tobytes() for array in arrays.values()]
+    rest = b"".join([text, b"\n", *numbers])
+    _replace(path, b"%s %d %s\n" % (_MAGIC, _VERSION, _digest(rest)) + rest)
+
+
+def _replace(path: Path, content: bytes) -> None:
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o666 & ~_umask())
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+
+
+def _umask() -> int:
+    """Return what the rights of a new file are masked with; it can only be read by setting it."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
+
+
+def read(path: Path, wanted: Collection[str]) -> tuple[dict[str, Any], dict[str, Floats]]:
+    """Return the header and the arrays of a file.
+
+    Args:
+        path: The file.
+        wanted: The names that the header must have, and no others.
+
+    Raises:
+        ValueError: It is not such a file, of another version, or damaged.
+    """
+    first, _, rest = path.read_bytes().partition(b"\n")
+    magic, _, version_and_digest = first.partition(b" ")
+    version, _, digest = version_and_digest.partition(b" ")
+    if magic != _MAGIC:
+        raise ValueError(f"{path} is not a saved task.")
+    if version != b"%d" % _VERSION:
+        raise ValueError(
+            f"{path} is a saved task of version {version.decode('ascii', 'replace')!r}, but this "
+            f"metatpe reads version {_VERSION}; install a newer one."
+        )
+    if _digest(rest) != digest:
+        raise ValueError(f"{path} is damaged: its checksum is wrong; save the task again.")
+    return _parts(path, rest, wanted)
+
+
+def _parts(
+    path: Path, rest: bytes, wanted: Collection[str]
+) -> tuple[dict[str, Any], dict[str, Floats]]:
+    text, _, numbers = rest.partition(b"\n")
+    header = json.loads(text)
+    if set(header) != {*wanted, "arrays"}:
+        odd = sorted(set(header) ^ {*wanted, "arrays"})
+        raise ValueError(f"{path} is a saved task with unknown or missing parts: {odd}.")
+    shapes = header.pop("arrays")
+    if _NUMBER.itemsize * sum(math.prod(shape) for _, shape in shapes) != len(numbers):
+        raise ValueError(f"{path} is damaged: its arrays do not have the size that it says.")
+    arrays, start = {}, 0
+    for name, shape in shapes:
+        n = math.prod(shape)
+        flat = np.frombuffer(numbers, dtype=_NUMBER, count=n, offset=start * _NUMBER.itemsize)
+        arrays[name] = flat.reshape(shape)
+        start += n
+    return header, arrays
+
+
+def _digest(content: bytes) -> bytes:
+    return hashlib.sha256(content).hexdigest().encode("ascii")

