@@ -185,7 +185,7 @@ def _as_choices(
     if len(values) > MAX_CHOICES:
         raise ValueError(_too_many(name, source))
     if not isinstance(given, CategoricalDistribution):
-        order = sorted(range(len(values)), key=lambda i: (str(type(values[i])), values[i]))
+        order = sorted(range(len(values)), key=lambda i: (isinstance(values[i], str), values[i]))
         ranks = np.argsort(order).astype(np.float64)
         numbers = np.where(np.isnan(codes), np.nan, ranks[np.nan_to_num(codes).astype(np.int64)])
         return CategoricalDistribution([values[i] for i in order]), numbers

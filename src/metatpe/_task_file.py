@@ -15,7 +15,7 @@ import json
 import math
 import os
 import tempfile
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -59,12 +59,13 @@ def _umask() -> int:
     return mask
 
 
-def read(path: Path, wanted: Collection[str]) -> tuple[dict[str, Any], dict[str, Floats]]:
+def read(path: Path, keys: set[str], arrays: set[str]) -> tuple[dict[str, Any], dict[str, Floats]]:
     """Return the header and the arrays of a file.
 
     Args:
         path: The file.
-        wanted: The names that the header must have, and no others.
+        keys: The names that the header must have, and no others.
+        arrays: The same for the arrays.
 
     Raises:
         ValueError: It is not such a file, of another version, or damaged.
@@ -81,27 +82,24 @@ def read(path: Path, wanted: Collection[str]) -> tuple[dict[str, Any], dict[str,
         )
     if _digest(rest) != digest:
         raise ValueError(f"{path} is damaged: its checksum is wrong; save the task again.")
-    return _parts(path, rest, wanted)
+    return _parts(path, rest, keys, arrays)
 
 
 def _parts(
-    path: Path, rest: bytes, wanted: Collection[str]
+    path: Path, rest: bytes, keys: set[str], arrays: set[str]
 ) -> tuple[dict[str, Any], dict[str, Floats]]:
     text, _, numbers = rest.partition(b"\n")
     header = json.loads(text)
-    if set(header) != {*wanted, "arrays"}:
-        odd = sorted(set(header) ^ {*wanted, "arrays"})
+    shapes = dict(header.pop("arrays", []))
+    if odd := sorted((header.keys() ^ keys) | (shapes.keys() ^ arrays)):
         raise ValueError(f"{path} is a saved task with unknown or missing parts: {odd}.")
-    shapes = header.pop("arrays")
-    if _NUMBER.itemsize * sum(math.prod(shape) for _, shape in shapes) != len(numbers):
+    sizes = {name: math.prod(shape) for name, shape in shapes.items()}
+    if _NUMBER.itemsize * sum(sizes.values()) != len(numbers):
         raise ValueError(f"{path} is damaged: its arrays do not have the size that it says.")
-    arrays, start = {}, 0
-    for name, shape in shapes:
-        n = math.prod(shape)
-        flat = np.frombuffer(numbers, dtype=_NUMBER, count=n, offset=start * _NUMBER.itemsize)
-        arrays[name] = flat.reshape(shape)
-        start += n
-    return header, arrays
+    flat = np.frombuffer(numbers, dtype=_NUMBER)
+    parts = np.split(flat, np.cumsum(list(sizes.values()))[:-1])
+    named = zip(shapes.items(), parts, strict=True)
+    return header, {name: part.reshape(shape) for (name, shape), part in named}
 
 
 def _digest(content: bytes) -> bytes:

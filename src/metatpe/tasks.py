@@ -40,6 +40,7 @@ from metatpe._storage import StorageName, open_storage, plain_errors, study_erro
 from metatpe.space import Floats, Mask, Space
 
 _logger = logging.getLogger(__name__)
+_ARRAYS = ("X", "losses", "violation", "numbers")  # of a task
 _LEFT_OUT: Floats = np.empty(0)  # an argument that was not given
 
 
@@ -226,7 +227,8 @@ class Task:
             >>> Task.from_dataframe(rows, objectives="loss", params={"lr": "log", "act": None})
             Task('table', 3 observations, 2 parameters, 1 objectives)
         """
-        return cls._from_columns(columns_of(df, name), objectives, directions, params, name)
+        columns = columns_of(df, name)
+        return cls._from_columns(columns, objectives, directions, params, name, name)
 
     @classmethod
     def from_csv(
@@ -245,8 +247,9 @@ class Task:
         Example:
             >>> Task.from_csv("runs.csv", objectives="error")  # doctest: +SKIP
         """
+        columns, source = read_csv(Path(path)), os.fspath(path)
         name = Path(path).stem if name is None else name
-        return cls._from_columns(read_csv(Path(path)), objectives, directions, params, name)
+        return cls._from_columns(columns, objectives, directions, params, name, source)
 
     @classmethod
     def from_mlflow(
@@ -275,7 +278,7 @@ class Task:
         names = [objectives] if isinstance(objectives, str) else list(objectives)
         columns = read_experiment(experiment, names, tracking_uri)
         name = experiment if name is None else name
-        return cls._from_columns(columns, names, directions, params, name)
+        return cls._from_columns(columns, names, directions, params, name, experiment)
 
     @classmethod
     def _from_columns(
@@ -285,10 +288,11 @@ class Task:
         directions: str | Sequence[str],
         params: Sequence[str] | Mapping[str, Given] | None,
         name: str,
+        source: str,  # what errors call the table
     ) -> Task:
         names = [objectives] if isinstance(objectives, str) else list(objectives)
         signs = [-1.0 if d == "maximize" else 1.0 for d in directions_of(directions, len(names))]
-        table = understand(columns, names, params, name)
+        table = understand(columns, names, params, source)
         task = cls(
             name=name,
             space=table.space,
@@ -298,8 +302,8 @@ class Task:
             numbers=table.numbers,
         )
         for remark in table.remarks:
-            _logger.warning("table %r: %s.", name, remark)
-        _logger.info("table %r was read as %s", name, task.describe())
+            _logger.warning("%s: %s.", source, remark)
+        _logger.info("%s was read as %s", source, task.describe())
         return task
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -315,8 +319,7 @@ class Task:
             "objective_names": list(self.objective_names),
             "distributions": [[n, _as_json(n, d)] for n, d in self.space.distributions.items()],
         }
-        arrays = {n: getattr(self, n) for n in ("X", "losses", "violation", "numbers")}
-        _task_file.write(Path(path), header, arrays)
+        _task_file.write(Path(path), header, {name: getattr(self, name) for name in _ARRAYS})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Task:
@@ -325,8 +328,9 @@ class Task:
         Raises:
             ValueError: The file is damaged, of a newer version, or not a saved task.
         """
-        wanted = ("name", "objective_names", "distributions")
-        header, arrays = _task_file.read(Path(path), wanted)
+        header, arrays = _task_file.read(
+            Path(path), {"name", "objective_names", "distributions"}, set(_ARRAYS)
+        )
         space = Space({name: json_to_distribution(text) for name, text in header["distributions"]})
         names = tuple(header["objective_names"])
         return cls(header["name"], space, objective_names=names, **arrays)

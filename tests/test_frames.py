@@ -1,0 +1,356 @@
+"""Tables of runs: how they are read, what is inferred, and what is refused."""
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import optuna
+import pytest
+from helpers import INF, NAN
+from optuna.distributions import (
+    BaseDistribution,
+    CategoricalDistribution,
+    FloatDistribution,
+    IntDistribution,
+)
+from studies import answer_of, past_study, start_python
+
+from metatpe import Task
+from metatpe._infer import parse_parameter
+
+CHOICES = CategoricalDistribution
+CSV = """\
+run,lr,depth,act,bias,error,time
+a,0.1,2,relu,True,3.0,10
+b,0.001,4,tanh,false,1.5,20
+c,1e-5,,relu,TRUE,,30
+d,0.02,8,gelu,,2.5,40
+"""
+
+
+def csv_task(path: Path, text: str, **arguments: Any) -> Task:
+    path = path / "runs.csv"
+    path.write_text(text, "utf-8")
+    return Task.from_csv(path, **{"objectives": "error", **arguments})
+
+
+def inferred(*values: Any, given: Any = None) -> BaseDistribution:
+    """Return the distribution of a column with these values."""
+    rows = {"x": list(values), "error": list(range(len(values)))}
+    task = Task.from_dataframe(rows, objectives="error", params={"x": given})
+    return task.space.distributions["x"]
+
+
+# What a table says
+
+
+def test_a_csv_file_becomes_a_task(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    task = csv_task(
+        tmp_path,
+        CSV,
+        objectives=["error", "time"],
+        directions=["minimize", "maximize"],
+        params=["lr", "depth", "act", "bias"],
+    )
+    assert (task.name, task.objective_names) == ("runs", ("error", "time"))
+    np.testing.assert_array_equal(task.losses, [[3.0, -10.0], [1.5, -20.0], [2.5, -40.0]])
+    assert task.space.distributions == {
+        "lr": FloatDistribution(0.001, 0.1),
+        "depth": IntDistribution(2, 8),
+        "act": CHOICES(("gelu", "relu", "tanh")),
+        "bias": CHOICES((False, True)),
+    }
+    assert task.configurations(range(3)) == [
+        {"lr": 0.1, "depth": 2, "act": "relu", "bias": True},
+        {"lr": 0.001, "depth": 4, "act": "tanh", "bias": False},
+        {"lr": 0.02, "depth": 8, "act": "gelu"},
+    ]
+    assert "1 of 4 rows have no result and are left out" in caplog.text
+
+
+def test_what_was_inferred_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, logger="metatpe"):
+        task = csv_task(tmp_path, CSV)
+    assert "runs.csv was read as" in caplog.text
+    assert "depth: IntDistribution(high=8, log=False, low=2, step=1)" in caplog.text
+    assert str(task.space.distributions["lr"]) in task.describe()
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_files_of_other_programs_are_read(separator: str, newline: str, tmp_path: Path) -> None:
+    text = "\ufeff" + 'x;"a ""name""";error\n0.5;"multi\nline";1\n\n0.7;ü;2\n'
+    text = text.replace(";", separator).replace("\n", newline)
+    path = tmp_path / "runs.csv"
+    path.write_bytes(text.encode())
+    task = Task.from_csv(path, objectives="error")
+    assert task.configurations([0, 1]) == [
+        {"x": 0.5, 'a "name"': f"multi{newline}line"},
+        {"x": 0.7, 'a "name"': "ü"},
+    ]
+
+
+def test_an_optuna_export_is_understood(tmp_path: Path) -> None:
+    pytest.importorskip("pandas")
+    study = past_study(n=30)
+    study.tell(study.ask({"x": FloatDistribution(0, 1)}), state=optuna.trial.TrialState.FAIL)
+    path = tmp_path / "trials.csv"
+    study.trials_dataframe().to_csv(path)
+    task = Task.from_csv(path, objectives=["values_0", "values_1"])
+    own = Task.from_study(study)
+    np.testing.assert_array_equal(task.losses, own.losses)
+    assert task.configurations(range(30)) == own.configurations(range(30))
+    assert task.space.names == own.space.names
+    assert Task.from_dataframe(study.trials_dataframe(), objectives="values_0").name == "table"
+
+
+def test_names_of_runs_and_dates_are_no_parameters(caplog: pytest.LogCaptureFixture) -> None:
+    rows = {"run": [f"r{i}" for i in range(20)], "x": list(range(20)), "error": [0.0] * 20}
+    task = Task.from_dataframe(rows, objectives="error")
+    assert task.space.names == ("x",)
+    assert "different in every row and left out: run" in caplog.text
+
+
+def test_a_column_without_a_value_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
+    rows = {"x": [1, 2], "y": [NAN, NAN], "z": [None, "a"], "error": [1.0, NAN]}
+    assert Task.from_dataframe(rows, objectives="error").space.names == ("x",)
+    assert "without a value and left out: y, z" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("values", "found"),
+    [
+        ((1, 2, 9), IntDistribution(1, 9)),
+        ((1.0, 2.0, None), IntDistribution(1, 2)),
+        ((1, 2.5, 9), FloatDistribution(1, 9)),
+        ((1, 10, 1000), IntDistribution(1, 1000, log=True)),
+        ((1e-5, 1e-3, 1e-1), FloatDistribution(1e-5, 1e-1, log=True)),
+        ((1e-5, 0.4, 0.6, 1.0), FloatDistribution(1e-5, 1.0)),
+        ((0.0, 1e-3, 1e-1), FloatDistribution(0, 0.1)),
+        ((1e-3, 1e-2, 0.9), FloatDistribution(1e-3, 0.9)),
+        ((-3, -3), IntDistribution(-3, -3)),
+        ((0.9, 0.9), FloatDistribution(0.9, 0.9)),
+        (("b", "a", "b"), CHOICES(("a", "b"))),
+        ((True, False), CHOICES((False, True))),
+        (("True", "b"), CHOICES((True, "b"))),
+        (("1e-3", " 2 ", "NA"), FloatDistribution(1e-3, 2, log=False)),
+    ],
+    ids=str,
+)
+def test_kind_and_range_are_inferred(values: tuple[Any, ...], found: BaseDistribution) -> None:
+    assert inferred(*values) == found
+
+
+@pytest.mark.parametrize(
+    ("given", "values", "found"),
+    [
+        ("float", (1, 2), FloatDistribution(1, 2)),
+        ("log", (1, 2), FloatDistribution(1, 2, log=True)),
+        ("int", (1, 1000), IntDistribution(1, 1000)),
+        ("logint", (1, 2), IntDistribution(1, 2, log=True)),
+        ("choice", (32, 16, 32), CHOICES((16, 32))),
+        ("choice", (0.5, "auto", 16), CHOICES((0.5, 16, "auto"))),
+        (IntDistribution(0, 9), (1, 2), IntDistribution(0, 9)),
+        (CHOICES((64, 32, "x")), ("32", 64), CHOICES((64, 32, "x"))),
+        (CHOICES((True, False)), ("true",), CHOICES((True, False))),
+    ],
+    ids=str,
+)
+def test_kind_and_range_can_be_given(
+    given: Any, values: tuple[Any, ...], found: BaseDistribution
+) -> None:
+    assert inferred(*values, given=given) == found
+
+
+def test_given_choices_keep_their_order() -> None:
+    rows = {"c": ["b", "a", None], "error": [0, 1, 2]}
+    task = Task.from_dataframe(rows, objectives="error", params={"c": CHOICES(("b", "z", "a"))})
+    np.testing.assert_array_equal(task.numbers, [[0.0], [2.0], [NAN]])
+    assert task.configurations(range(3)) == [{"c": "b"}, {"c": "a"}, {}]
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_data_frames_are_read(library: str) -> None:
+    frames = pytest.importorskip(library)
+    columns = {
+        "x": [0.5, None, 1.5],
+        "n": [1, 2, 3],
+        "c": ["a", None, "b"],
+        "b": [True, False, True],
+        "error": [3.0, 2.0, INF],
+    }
+    task = Task.from_dataframe(frames.DataFrame(columns), objectives="error", name="t")
+    assert task.configurations(range(3)) == [
+        {"x": 0.5, "n": 1, "c": "a", "b": True},
+        {"n": 2, "b": False},
+        {"x": 1.5, "n": 3, "c": "b", "b": True},
+    ]
+    assert task.losses[:, 0].tolist() == [3.0, 2.0, INF]
+
+
+def test_every_kind_of_column_of_pandas_is_read() -> None:
+    pd = pytest.importorskip("pandas")
+    df = pd.DataFrame(
+        {
+            "whole": pd.array([1, None, 3], dtype="Int64"),
+            "text": pd.array(["a", None, "b"], dtype="string"),
+            "kind": pd.Categorical(["u", "v", None]),
+            "truth": pd.array([True, None, False], dtype="boolean"),
+            "error": pd.array([1, 2, 3], dtype="Float64"),
+        }
+    )
+    task = Task.from_dataframe(df, objectives="error")
+    assert task.configurations(range(3)) == [
+        {"whole": 1, "text": "a", "kind": "u", "truth": True},
+        {"kind": "v"},
+        {"whole": 3, "text": "b", "truth": False},
+    ]
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", r"runs\.csv is empty"),
+        ("x,error\n", r"runs\.csv has a header but no rows"),
+        ("x,x,error\n1,2,3\n", r"has more than one column 'x'; rename"),
+        ("x,err\n1,2\n", r"runs\.csv has no column 'error'; close are \['err'\]"),
+        ("x,error\n1,2\n3\n", r"row 2 has 1 cells, but the header names 2"),
+        ("x,error\n1,2,3\n", r"row 1 has 3 cells, but the header names 2"),
+        ("x,error\n1,2\n,\n3,oops\n", r"the objective 'error' must be a number.*row 3 has 'oops'"),
+        ("x,error\n0.1,2\nabc,3\n", r"'x' has numbers, but row 2 has 'abc'; correct it"),
+        ("x,error\nabc,2\n0.1,3\n", r"'x' has numbers, but row 1 has 'abc'"),
+        ("x,error\n1,\n2,nan\n", r"no row has a value of error"),
+        ("error\n1\n", r"no column that could be a parameter"),
+        ("x,error\ninf,1\n2,1\n", r"'x' must have finite values"),
+    ],
+    ids=repr,
+)
+def test_a_bad_file_is_refused_in_one_sentence(text: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=message) as caught:
+        csv_task(tmp_path, text)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"x,error\n\xff\xfe,1\n", r"runs\.csv is not a CSV file in UTF-8"),
+        (b'x,error\n"1,2\n' + b"3,4\n" * 90000, r"runs\.csv is not a CSV file: field larger"),
+    ],
+    ids=["latin", "open quote"],
+)
+def test_a_file_that_is_no_csv_is_refused(content: bytes, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "runs.csv"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=message):
+        Task.from_csv(path, objectives="error")
+
+
+@pytest.mark.parametrize(
+    ("given", "values", "message"),
+    [
+        ("log", (0.0, 1.0), "a log scale needs positive values, but there is 0"),
+        ("logint", (0, 1), "starts at 1, not at 0"),
+        ("int", (0.5, 2.0), "no range of whole numbers"),
+        ("int", (0, 0.5, 2), r"'x' has 0\.5, which is not in IntDistribution"),
+        ("bool", (0, 1), "'bool' is no kind of parameter; they are float, log, int"),
+        ("float", ("a", "b"), "'x' has numbers, but row 1 has 'a'"),
+        (FloatDistribution(0, 1), (0.5, 3.0), r"'x' has 3, which is not in FloatDistribution"),
+        (FloatDistribution(0, 1, step=0.25), (0.3,), r"'x' has 0\.3, which is not in"),
+        (CHOICES("ab"), ("a", "c"), r"'x' has 'c', which is not in Categ"),
+        ("choice", tuple(range(1500)), "more than 1000 values"),
+    ],
+    ids=str,
+)
+def test_values_that_do_not_fit_what_was_given_are_refused(
+    given: Any, values: tuple[Any, ...], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        inferred(*values, given=given)
+
+
+@pytest.mark.parametrize(
+    ("directions", "message"),
+    [("up", "not 'up'"), (["minimize"] * 2, "1 objectives, but 2 directions"), ([], "0 direct")],
+)
+def test_bad_directions_are_refused(directions: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Task.from_dataframe({"x": [1], "e": [1]}, objectives="e", directions=directions)
+
+
+def test_text_that_slips_in_late_is_found(tmp_path: Path) -> None:
+    rows = [f"{i / 7},{i}" for i in range(3000)]
+    rows[2345] = "oops,1"
+    with pytest.raises(ValueError, match="'x' has numbers, but row 2346 has 'oops'"):
+        csv_task(tmp_path, "\n".join(["x,error", *rows]))
+
+
+def test_a_column_that_is_text_only_here_and_there_may_be_a_choice(tmp_path: Path) -> None:
+    rows = [f"{i % 3},{i}" for i in range(3000)]
+    rows[2345] = "auto,1"
+    task = csv_task(tmp_path, "\n".join(["x,error", *rows]), params={"x": "choice"})
+    assert task.space.distributions["x"] == CHOICES((0, 1, 2, "auto"))
+    assert [task.configuration(i)["x"] for i in (0, 1, 2344, 2345, 2346)] == [0, 1, 1, "auto", 0]
+
+
+# A million rows
+
+
+@pytest.fixture(scope="module")
+def million(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    rng = np.random.default_rng(0)
+    n = 1_000_000
+    act = np.array(["relu", "tanh", "gelu"])[rng.integers(0, 3, n)]
+    columns = [10.0 ** rng.uniform(-5, -1, n), rng.integers(1, 9, n), rng.random(n), act]
+    columns += [rng.random(n), 100 * rng.random(n)]
+    path = tmp_path_factory.mktemp("million") / "runs.csv"
+    with path.open("w") as file:
+        file.write("lr,depth,momentum,act,error,time\n")
+        rows = zip(*(column.tolist() for column in columns), strict=True)
+        file.writelines(",".join(map(str, row)) + "\n" for row in rows)
+    return path
+
+
+@pytest.mark.slow
+def test_a_million_rows_are_read_within_five_seconds_and_a_gigabyte(million: Path) -> None:
+    code = (
+        "import json, resource, time; from metatpe import Task; start = time.process_time();"
+        f"task = Task.from_csv({str(million)!r}, objectives=['error', 'time']);"
+        "peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20;"
+        "print(json.dumps([time.process_time() - start, peak, len(task), len(task.space)]))"
+    )
+    seconds, gigabytes, n, d = answer_of(start_python(code))
+    assert (n, d) == (1_000_000, 4)
+    assert seconds < 5.0
+    assert gigabytes < 1.0
+
+
+# What is known of a parameter, as text
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("lr", ("lr", None)),
+        ("lr:log", ("lr", "log")),
+        ("lr:log:1e-5:1e-1", ("lr", FloatDistribution(1e-5, 1e-1, log=True))),
+        ("n:int:1:8", ("n", IntDistribution(1, 8))),
+        ("n:logint:1:8", ("n", IntDistribution(1, 8, log=True))),
+        ("act:relu|tanh", ("act", CHOICES(("relu", "tanh")))),
+        ("b:16|32|0.5|true|none", ("b", CHOICES((16, 32, 0.5, True, "none")))),
+    ],
+)
+def test_a_parameter_is_described_in_a_word(text: str, found: Any) -> None:
+    assert parse_parameter(text) == found
+
+
+@pytest.mark.parametrize(
+    "text", ["", ":log", "x:1:2", "x:what", "x:log:a:b", "x:log:0:1", "x:int:2:1", "x:int:0.5:1"]
+)
+def test_what_does_not_describe_a_parameter_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r".+\."):
+        parse_parameter(text)
