@@ -18,7 +18,7 @@ PACKAGE = ROOT / "src" / "metatpe"
 LAYERS = [
     {"space"},
     {"_storage", "_frames", "_infer", "_mlflow", "_task_file"},
-    {"tasks", "_record", "_history", "_pareto"},
+    {"tasks", "_studies", "_record", "_history", "_pareto"},
     {"_kde"},
     {"_importance"},
     {"_kernel"},

@@ -69,7 +69,7 @@ def understand(
     values = np.stack([_objective(columns[name], name, source) for name in objectives], axis=1)
     is_run: Mask = ~np.any(np.isnan(values), axis=1)
     chosen, remarks = _chosen(columns, objectives, params)
-    if params is None and _is_optunas(columns):
+    if _is_optunas(columns):
         is_run = is_run & _is_complete(columns)
     if not is_run.any():
         raise ValueError(f"{source}: no row has a value of {' and '.join(objectives)}.")
@@ -137,12 +137,20 @@ def _chosen(
     if params is not None:
         named = params if isinstance(params, Mapping) else dict.fromkeys(params)
         return dict(named), []
+    names, ids = candidates(columns, objectives)
+    remarks = [f"different in every row and left out: {', '.join(ids)}"] if ids else []
+    return dict.fromkeys(names), remarks
+
+
+def candidates(
+    columns: Mapping[str, Column], objectives: Sequence[str]
+) -> tuple[list[str], list[str]]:
+    """Return the columns that may be parameters, and those that only name the rows."""
     others = [name for name in columns if name not in objectives]
     if _is_optunas(columns):
         others = [name for name in others if name.startswith(_PREFIX)]
     ids = [name for name in others if _is_id(columns[name])]
-    remarks = [f"different in every row and left out: {', '.join(ids)}"] if ids else []
-    return dict.fromkeys(name for name in others if name not in ids), remarks
+    return [name for name in others if name not in ids], ids
 
 
 def _is_id(column: Column) -> bool:
@@ -268,7 +276,7 @@ def parse_parameter(text: str) -> tuple[str, Given]:
     if not rest:
         return name, None
     if len(rest) == 1 and "|" in rest[0]:
-        return name, CategoricalDistribution([_choice(part) for part in rest[0].split("|")])
+        return name, CategoricalDistribution([parse_value(part) for part in rest[0].split("|")])
     if rest[0] not in KINDS:
         raise ValueError(f"{text!r}: {rest[0]!r} is no kind; they are {', '.join(KINDS)}.")
     if len(rest) == 1:
@@ -280,7 +288,12 @@ def parse_parameter(text: str) -> tuple[str, Given]:
     return name, distribution(rest[0], low, high, name)
 
 
-def _choice(text: str) -> Any:
+def parse_value(text: str) -> Any:
+    """Return what a text says: a whole number, another one, true or false, or itself.
+
+    >>> [parse_value(text) for text in ("16", "1e-3", "true", "relu")]
+    [16, 0.001, True, 'relu']
+    """
     value = value_of(text)
     if value is None:
         return text

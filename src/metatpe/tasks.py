@@ -228,7 +228,7 @@ class Task:
             Task('table', 3 observations, 2 parameters, 1 objectives)
         """
         columns = columns_of(df, name)
-        return cls._from_columns(columns, objectives, directions, params, name, name)
+        return task_of(columns, objectives, directions, params, name, name)
 
     @classmethod
     def from_csv(
@@ -249,7 +249,7 @@ class Task:
         """
         columns, source = read_csv(Path(path)), os.fspath(path)
         name = Path(path).stem if name is None else name
-        return cls._from_columns(columns, objectives, directions, params, name, source)
+        return task_of(columns, objectives, directions, params, name, source)
 
     @classmethod
     def from_mlflow(
@@ -278,33 +278,7 @@ class Task:
         names = [objectives] if isinstance(objectives, str) else list(objectives)
         columns = read_experiment(experiment, names, tracking_uri)
         name = experiment if name is None else name
-        return cls._from_columns(columns, names, directions, params, name, experiment)
-
-    @classmethod
-    def _from_columns(
-        cls,
-        columns: Mapping[str, Column],
-        objectives: str | Sequence[str],
-        directions: str | Sequence[str],
-        params: Sequence[str] | Mapping[str, Given] | None,
-        name: str,
-        source: str,  # what errors call the table
-    ) -> Task:
-        names = [objectives] if isinstance(objectives, str) else list(objectives)
-        signs = [-1.0 if d == "maximize" else 1.0 for d in directions_of(directions, len(names))]
-        table = understand(columns, names, params, source)
-        task = cls(
-            name=name,
-            space=table.space,
-            X=table.space.encode_numbers(table.numbers),
-            losses=table.values * signs,
-            objective_names=tuple(names),
-            numbers=table.numbers,
-        )
-        for remark in table.remarks:
-            _logger.warning("%s: %s.", source, remark)
-        _logger.info("%s was read as %s", source, task.describe())
-        return task
+        return task_of(columns, names, directions, params, name, experiment)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the task to a file that `load` reads: exact numbers, a checksum, no pickle.
@@ -510,6 +484,32 @@ def joined(distributions: Sequence[BaseDistribution]) -> BaseDistribution:
     ints = [d for d in distributions if isinstance(d, IntDistribution)]
     lowest, highest = min(d.low for d in ints), max(d.high for d in ints)
     return IntDistribution(lowest, highest, log=last.log and lowest > 0)
+
+
+def task_of(
+    columns: Mapping[str, Column],
+    objectives: str | Sequence[str],
+    directions: str | Sequence[str],
+    params: Sequence[str] | Mapping[str, Given] | None,
+    name: str,
+    source: str,  # what errors call the table
+) -> Task:
+    """Return the task of a table; see `Task.from_dataframe`."""
+    names = [objectives] if isinstance(objectives, str) else list(objectives)
+    signs = [-1.0 if d == "maximize" else 1.0 for d in directions_of(directions, len(names))]
+    table = understand(columns, names, params, source)
+    task = Task(
+        name=name,
+        space=table.space,
+        X=table.space.encode_numbers(table.numbers),
+        losses=table.values * signs,
+        objective_names=tuple(names),
+        numbers=table.numbers,
+    )
+    for remark in table.remarks:
+        _logger.warning("%s: %s.", source, remark)
+    _logger.info("%s was read as %s", source, task.describe())
+    return task
 
 
 def _holding(name: str, value: Any, own: BaseDistribution | None) -> BaseDistribution:

@@ -2,14 +2,54 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
-from typing import NoReturn
+import json
+import warnings
+from collections.abc import Iterator
+from typing import Annotated, Any, NoReturn
 
+import optuna
 import typer
+from optuna.distributions import BaseDistribution
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 console = Console()
+
+Storage = Annotated[
+    str,
+    typer.Option(
+        envvar="OPTUNA_STORAGE",
+        help="An Optuna storage: a URL such as `sqlite:///studies.db` or "
+        "`postgresql+psycopg://user@host/name`, `grpc://host:port`, or the path of a journal.",
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+
+
+@contextlib.contextmanager
+def plain_failures() -> Iterator[None]:
+    """Turn errors about what the user gave into one sentence and the exit code 2; quiet Optuna."""
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+    try:
+        yield
+    except FileNotFoundError as error:
+        fail(f"there is no file {error.filename}.")
+    except (ValueError, OSError, ImportError) as error:
+        fail(str(error))
+
+
+def print_json(value: Any) -> None:
+    """Print a value as JSON; a distribution as Optuna has it."""
+    print(json.dumps(value, indent=2, ensure_ascii=False, default=_plain))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, BaseDistribution):
+        return json.loads(optuna.distributions.distribution_to_json(value))
+    raise TypeError(f"{value!r} is not for JSON")
 
 
 def need(extra: str, *modules: str) -> None:
@@ -23,11 +63,11 @@ def fail(message: str) -> NoReturn:
     raise typer.Exit(2)
 
 
-def progress_bar() -> Progress:
+def progress_bar(on: Console = console) -> Progress:
     return Progress(
         TextColumn("{task.description:<42}"),
         BarColumn(),
         MofNCompleteColumn(),
         TimeRemainingColumn(),
-        console=console,
+        console=on,
     )
