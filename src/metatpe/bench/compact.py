@@ -1,0 +1,125 @@
+r"""Results small enough for a repository: the objective values of many runs, a file a problem.
+
+    FOLDER/metatpe-bench.json                    {"schema": 1}
+    FOLDER/hpolib_slice_localization.json.gz     its traces, sorted by label, seed and key
+
+What is left out are the configurations and the time of each single suggestion. Values have seven
+significant digits, rounded to the worse side: no value becomes better than the best there is.
+Weights have three.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from metatpe.bench.plan import Run
+from metatpe.bench.problems import Direction, Floats
+from metatpe.bench.records import (
+    Corrupt,
+    Record,
+    Trace,
+    compressed,
+    prepare,
+    read_file,
+    read_records,
+    write_whole,
+)
+
+_DIGITS = 7
+
+
+@dataclass(frozen=True)
+class Results:
+    """What a folder holds."""
+
+    traces: tuple[Trace, ...]
+    failed: tuple[Record, ...] = ()
+    corrupt: tuple[Corrupt, ...] = ()
+
+
+def read_results(folder: Path) -> Results:
+    """Return the results of a folder, of records, compact files, or both.
+
+    Raises:
+        FileNotFoundError: If there is no such folder, or nothing in it.
+        VersionError: If they are of another version.
+    """
+    if not folder.is_dir():
+        raise FileNotFoundError(f"there is no folder {folder}; make results with: {_COMMAND}")
+    records = list(read_records(folder))
+    compact = [_read(path) for path in sorted(folder.glob("*.json.gz"))]
+    results = Results(
+        traces=tuple(
+            trace for traces in compact if not isinstance(traces, Corrupt) for trace in traces
+        )
+        + tuple(r.trace for r in records if isinstance(r, Record) and r.error is None),
+        failed=tuple(r for r in records if isinstance(r, Record) and r.error is not None),
+        corrupt=tuple(r for r in [*compact, *records] if isinstance(r, Corrupt)),
+    )
+    if not (results.traces or results.failed or results.corrupt):
+        raise FileNotFoundError(f"{folder} holds no results; make some with: {_COMMAND}")
+    return results
+
+
+_COMMAND = "metatpe bench run --problem hpolib --method meta-tpe,mo-tpe --out FOLDER"
+
+
+def write_compact(traces: Iterable[Trace], folder: Path) -> list[Path]:
+    """Write traces to a folder and return its files; those of a problem replace what was there.
+
+    Raises:
+        VersionError: If the folder holds results of another version.
+    """
+    by_problem: dict[str, list[Trace]] = {}
+    for trace in sorted(traces, key=lambda t: (t.run.label, t.run.seed, t.run.key)):
+        by_problem.setdefault(trace.run.problem, []).append(trace)
+    prepare(folder)
+    paths = []
+    for problem, members in sorted(by_problem.items()):
+        paths.append(folder / f"{problem.replace('/', '_')}.json.gz")
+        write_whole(paths[-1], compressed({"traces": [_to_json(trace) for trace in members]}))
+    return paths
+
+
+def _to_json(trace: Trace) -> dict[str, Any]:
+    columns = [
+        _rounded(trace.values[:, i], direction) for i, direction in enumerate(trace.directions)
+    ]
+    return {
+        "run": trace.run.to_json(),
+        "directions": trace.directions,
+        "values": columns,  # one list an objective: alike numbers beside each other
+        "weights": {name: [_short(w) for w in ws] for name, ws in trace.weights.items()},
+        "seconds": round(trace.seconds, 3),
+    }
+
+
+def _rounded(values: Floats, direction: Direction) -> list[float]:
+    rounding = ROUND_FLOOR if direction == "maximize" else ROUND_CEILING
+    context = Context(prec=_DIGITS, rounding=rounding)
+    return [float(context.create_decimal_from_float(value)) for value in values.tolist()]
+
+
+def _short(weight: float) -> float | None:
+    return None if math.isnan(weight) else float(f"{weight:.3g}")
+
+
+def _read(path: Path) -> list[Trace] | Corrupt:
+    return read_file(path, lambda entries: [_from_json(trace) for trace in entries["traces"]])
+
+
+def _from_json(entries: Mapping[str, Any]) -> Trace:
+    return Trace(
+        run=Run.from_json(entries["run"]),
+        directions=tuple(entries["directions"]),
+        values=np.array(entries["values"], dtype=np.float64).T,
+        weights={n: np.array(w, dtype=np.float64) for n, w in entries["weights"].items()},
+        seconds=entries["seconds"],
+    )
