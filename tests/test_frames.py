@@ -219,6 +219,7 @@ def test_every_kind_of_column_of_pandas_is_read() -> None:
         ("x,x,error\n1,2,3\n", r"has more than one column 'x'; rename"),
         ("x,err\n1,2\n", r"runs\.csv has no column 'error'; close are \['err'\]"),
         ("x,error\n1,2\n3\n", r"row 2 has 1 cells, but the header names 2"),
+        ('x,error\n\n1,2\n"3"\n', r"row 2 has 1 cells, but the header names 2"),
         ("x,error\n1,2,3\n", r"row 1 has 3 cells, but the header names 2"),
         ("x,error\n1,2\n,\n3,oops\n", r"the objective 'error' must be a number.*row 3 has 'oops'"),
         ("x,error\n0.1,2\nabc,3\n", r"'x' has numbers, but row 2 has 'abc'; correct it"),
@@ -287,6 +288,16 @@ def test_text_that_slips_in_late_is_found(tmp_path: Path) -> None:
     rows[2345] = "oops,1"
     with pytest.raises(ValueError, match="'x' has numbers, but row 2346 has 'oops'"):
         csv_task(tmp_path, "\n".join(["x,error", *rows]))
+
+
+@pytest.mark.parametrize("quoted", [0, 1234, 2999])
+def test_quotes_and_blank_lines_may_come_at_any_time(quoted: int, tmp_path: Path) -> None:
+    rows = [f"{i},{i / 7}" for i in range(3000)]
+    rows[quoted] = f'"{quoted}","{quoted / 7}"'
+    text = "\n".join(["x,error", *rows[:1000], *[""] * 1200, *rows[1000:], "", ""])
+    task = csv_task(tmp_path, text)
+    assert task.numbers[:, 0].tolist() == list(range(3000))
+    assert task.losses[:, 0].tolist() == [i / 7 for i in range(3000)]
 
 
 def test_a_column_that_is_text_only_here_and_there_may_be_a_choice(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def test_the_code_of_the_readme_runs(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     store_past_studies("sqlite:///studies.db")
-    (tmp_path / "runs.csv").write_text("lr,depth,error\n0.1,2,0.5\n0.001,4,0.3\n")
+    (tmp_path / "runs.csv").write_text("lr,depth,error,cost\n0.1,2,0.5,2\n0.001,4,0.3,4\n")
     blocks = re.findall(r"```python\n(.*?)```", README.read_text(), flags=re.DOTALL)
     namespace: dict[str, object] = {}
     for block in blocks:
@@ -42,4 +42,4 @@ def test_the_code_of_the_readme_runs(
     assert len(blocks) == 3
     assert "warm_start" in printed
     assert "resnet-18" in printed
-    assert "Task('runs', 2 observations, 2 parameters, 1 objectives)" in printed
+    assert "Task('runs', 2 observations, 2 parameters, 2 objectives)" in printed

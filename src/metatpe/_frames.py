@@ -44,11 +44,10 @@ def read_csv(path: Path) -> dict[str, Column]:
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
             first = file.readline()
-            file.seek(0)
-            rows = csv.reader(file, delimiter=max(",;\t", key=first.count))
-            header = next(rows, [])
+            separator = max(",;\t", key=first.count)
+            header = next(csv.reader(itertools.chain([first], file), delimiter=separator), [])
             _check_header(header, str(path))
-            return _read_rows(header, rows, str(path))
+            return _read_rows(header, file, separator, str(path))
     except UnicodeDecodeError as error:
         raise ValueError(
             f"{path} is not a CSV file in UTF-8: {error.reason} at byte {error.start}."
@@ -65,27 +64,56 @@ def _check_header(header: Sequence[str], source: str) -> None:
         raise ValueError(f"{source} has more than one column {twice[0]!r}; rename or remove them.")
 
 
-def _read_rows(header: Sequence[str], rows: Iterator[list[str]], source: str) -> dict[str, Column]:
+def _read_rows(
+    header: Sequence[str], file: Iterator[str], separator: str, source: str
+) -> dict[str, Column]:
     readers = [_Reader() for _ in header]
-    n = 0
-    for chunk in iter(lambda: [row for row in itertools.islice(rows, _CHUNK) if row], []):
-        try:
-            columns = list(zip(*chunk, strict=True))
-            if len(columns) != len(header):
-                raise ValueError
-        except ValueError:
-            raise ValueError(_uneven(header, chunk, n, source)) from None
+    for columns in _column_chunks(file, separator, len(header), source):
         for reader, cells in zip(readers, columns, strict=True):
             reader.add(cells)
-        n += len(chunk)
-    if not n:
+    if not readers[0].n:
         raise ValueError(f"{source} has a header but no rows.")
     return {name: reader.column() for name, reader in zip(header, readers, strict=True)}
 
 
-def _uneven(header: Sequence[str], chunk: Sequence[Sequence[str]], n: int, source: str) -> str:
-    row, cells = next((n + i, r) for i, r in enumerate(chunk, 1) if len(r) != len(header))
-    return f"{source}: row {row} has {len(cells)} cells, but the header names {len(header)}."
+def _column_chunks(
+    file: Iterator[str], separator: str, width: int, source: str
+) -> Iterator[Sequence[Sequence[str]]]:
+    """Yield the cells of some rows at a time, one sequence a column."""
+    n = 0
+    while lines := list(itertools.islice(file, _CHUNK)):
+        columns = _split(lines, separator, width)
+        if columns is None:
+            rows = csv.reader(itertools.chain(lines, file), delimiter=separator)
+            yield from _parsed(rows, width, n, source)
+        else:
+            n += len(columns[0])
+            yield columns
+
+
+def _split(lines: Sequence[str], separator: str, width: int) -> list[list[str]] | None:
+    """Return the columns of plain lines, in half of the time of `csv`; None where it is needed."""
+    rows = [row for line in lines if (row := line.rstrip("\r\n"))]
+    if any('"' in row or row.count(separator) != width - 1 for row in rows):
+        return None
+    cells = separator.join(rows).split(separator) if rows else []
+    return [cells[j::width] for j in range(width)]
+
+
+def _parsed(
+    rows: Iterator[list[str]], width: int, n: int, source: str
+) -> Iterator[list[tuple[str, ...]]]:
+    """Yield the columns of rows that `csv` has read, after n others."""
+    while read := list(itertools.islice(rows, _CHUNK)):
+        chunk = [row for row in read if row]
+        for i, row in enumerate(chunk, n + 1):
+            if len(row) != width:
+                raise ValueError(
+                    f"{source}: row {i} has {len(row)} cells, but the header names {width}."
+                )
+        n += len(chunk)
+        if chunk:
+            yield list(zip(*chunk, strict=True))
 
 
 class _Reader:
@@ -95,7 +123,7 @@ class _Reader:
         self._chunks: list[tuple[Floats, bool]] = []  # the cells, and whether they are codes
         self._codes: dict[Any, int] = {}  # value -> code; numbers among the texts have one too
         self._first_text: tuple[int, str] | None = None
-        self._n = self._n_texts = 0
+        self.n = self._n_texts = 0  # cells, and different texts among them
 
     def add(self, cells: Sequence[str]) -> None:
         """Add the texts of some cells."""
@@ -103,12 +131,12 @@ class _Reader:
             numbers = _as_numbers(cells)
             coded = self._coded(cells) if numbers is None else numbers
             self._chunks.append((coded, numbers is None))
-        self._n += len(cells)
+        self.n += len(cells)
 
     def _coded(self, cells: Sequence[str]) -> Floats:
         codes = {cell: self._code(cell) for cell in dict.fromkeys(cells)}
         if self._first_text is None:
-            texts = ((i, cell) for i, cell in enumerate(cells, self._n + 1) if _is_text(cell))
+            texts = ((i, cell) for i, cell in enumerate(cells, self.n + 1) if _is_text(cell))
             self._first_text = next(texts, None)
         return np.array([codes[cell] for cell in cells], dtype=np.float64)
 
