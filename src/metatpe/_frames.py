@@ -92,12 +92,17 @@ def _column_chunks(
 
 
 def _split(lines: Sequence[str], separator: str, width: int) -> list[list[str]] | None:
-    """Return the columns of plain lines, in half of the time of `csv`; None where it is needed."""
-    rows = [row for line in lines if (row := line.rstrip("\r\n"))]
-    if any('"' in row or row.count(separator) != width - 1 for row in rows):
+    """Return the columns of plain lines, in half of the time of `csv`; None where it is needed.
+
+    That is: where there are quotes, blank lines, or rows of different lengths.
+    """
+    text = "".join(lines).replace("\r\n", "\n").removesuffix("\n") + "\n"
+    cells = text.replace("\n", f"{separator}\n{separator}").split(separator)
+    ends = cells[width :: width + 1]  # every row has one more cell now, its end
+    is_even = len(cells) == len(lines) * (width + 1) + 1 and ends == ["\n"] * len(lines)
+    if not is_even or '"' in text:
         return None
-    cells = separator.join(rows).split(separator) if rows else []
-    return [cells[j::width] for j in range(width)]
+    return [cells[j : -1 : width + 1] for j in range(width)]
 
 
 def _parsed(
