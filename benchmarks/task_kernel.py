@@ -23,9 +23,9 @@ import numpy as np
 from optuna.distributions import FloatDistribution
 
 from metatpe import Space, Task
-from metatpe._kde import Parzen
-from metatpe._pareto import split
-from metatpe._transfer import Past, Settings, weigh
+from metatpe._pareto import levels, split
+from metatpe._transfer import Past, Settings
+from metatpe._trust import N_JUDGED
 
 SPACE = Space({f"x{d}": FloatDistribution(0.0, 1.0) for d in range(10)})
 SETTINGS = Settings(gamma=0.1, eta=2.5, n_mc_samples=1000, is_naive=False)
@@ -46,7 +46,10 @@ def past_tasks(n: int) -> list[Task]:
 def update(X: np.ndarray, losses: np.ndarray, past: Past) -> tuple[np.ndarray, tuple[int, ...]]:
     """Return weights and kept columns from the current task's observations."""
     is_good = split(losses, np.zeros(len(X)), SETTINGS.gamma)
-    return weigh(Parzen(SPACE.columns, X[is_good]), past, SETTINGS)
+    judged = slice(N_JUDGED)
+    level = levels(losses[judged], np.zeros(len(X))[judged])
+    _, weights, kept = past.weigh(X[is_good], X[judged], level)
+    return weights, kept
 
 
 def measure(n_past: int, n_target: int = 200, repeats: int = 100) -> dict[str, float]:

@@ -1,16 +1,13 @@
-"""The method in plain loops, from the paper's equations: what the fast code must agree with.
-
-Columns are (edges of cells or None, is it categorical), densities (columns, centres, bandwidths).
-"""
+"""The method in plain loops, from the paper's equations: what the fast code must agree with."""
 
 from itertools import pairwise
 from math import ceil, floor, inf, isfinite, isnan, log, prod, sqrt
 from operator import le
-from statistics import NormalDist, fmean, pstdev, quantiles
+from statistics import NormalDist, correlation, fmean, pstdev, quantiles
 
 Point = list[float]
-Column = tuple[list[float] | None, bool]
-Density = tuple[list[Column], list[Point], list[float]]
+Column = tuple[list[float] | None, bool]  # edges of the cells or None, is it categorical
+Density = tuple[list[Column], list[Point], list[float]]  # columns, centres, bandwidths
 
 
 def fronts(f: list[Point], rows: list[int]) -> list[list[int]]:
@@ -29,13 +26,14 @@ def crowding(f: list[Point], front: list[int], i: int) -> float:
     return 0.0 if [f[j] for j in front].count(f[i]) > 1 else distance
 
 
-def split(f: list[Point], violation: Point, gamma: float) -> tuple[list[int], list[int]]:
-    ranked = fronts(f, [i for i, v in enumerate(violation) if v == 0])
-    order = [i for front in ranked for i in sorted(front, key=lambda i: -crowding(f, front, i))]
-    order += sorted({*range(len(f))} - {*order}, key=lambda i: (violation[i], i))
-    n_front = len(ranked[0]) if ranked and len(f[0]) > 1 else 0
-    n_good = min(len(f) - 1, max(ceil(round(gamma * len(f), 9)), n_front))
-    return order[:n_good], order[n_good:]
+def split(f: list[Point], violation: Point, gamma: float) -> tuple[list[int], list[int], Point]:
+    line = fronts(f, [i for i, v in enumerate(violation) if v == 0])
+    rest = {*range(len(f))} - {i for front in line for i in front}
+    line += [[i] for i in sorted(rest, key=lambda i: (violation[i], i))]
+    order = [i for front in line for i in sorted(front, key=lambda i: -crowding(f, front, i))]
+    k = min(len(f) - 1, max(ceil(round(gamma * len(f), 9)), len(line[0]) * (len(f[0]) > 1)))
+    levels = [next(k for k, front in enumerate(line) if i in front) for i in range(len(f))]
+    return order[:k], order[k:], levels
 
 
 def fit(columns: list[Column], centers: list[Point]) -> Density:
@@ -50,7 +48,7 @@ def fit(columns: list[Column], centers: list[Point]) -> Density:
 
 
 def kernel(column: Column, x: float, c: float, h: float) -> float:
-    if isnan(c):
+    if isnan(c) or isnan(x):
         return 1.0
     (edges, is_categorical), gauss = column, NormalDist(c, h)
     if edges is None:
@@ -83,8 +81,7 @@ def kept_columns(goods: list[Density], gamma: float, eta: float) -> list[int]:
     for j in range(len(goods[0][0])):
         having = [p for p in goods if not all(isnan(c[j]) for c in p[1])]
         V.append(fmean([importance(p, j, gamma) for p in having] or [0.0]))
-    top = sorted(range(len(V)), key=lambda j: -V[j])
-    return sorted(top[: floor(log(len(goods[0][1]), eta))])
+    return sorted(sorted(range(len(V)), key=lambda j: -V[j])[: floor(log(len(goods[0][1]), eta))])
 
 
 def similarity(p: Density, q: Density, nodes: list[tuple[Point, float]]) -> float:
@@ -92,8 +89,11 @@ def similarity(p: Density, q: Density, nodes: list[tuple[Point, float]]) -> floa
     return (1 - d) / (1 + d)
 
 
-def weights(s: list[float]) -> list[float]:
-    return [1 - sum(s) / (len(s) + 1), *(s_m / (len(s) + 1) for s_m in s)]
+def trust(good: Density, bad: Density, X: list[Point], levels: Point) -> float:
+    r = [round(log(density(good, x) / density(bad, x)), 6) for x in X]
+    a, b = ([sum(w < v for w in u) + sum(w <= v for w in u) for v in u] for u in (r, levels))
+    rho = correlation(a, b) if len({*a}) > 1 < len({*b}) else 0.0
+    return min(1.0, 2 * NormalDist().cdf(-rho * sqrt(len(X) - 1)))
 
 
 def joint(side: list[Density], w: list[float], x: Point) -> float:

@@ -73,15 +73,26 @@ def test_tasks_of_weight_zero_change_neither_candidates_nor_scores(
     np.testing.assert_array_equal(score(tasks, weights, X), score(weighty, weights[[0, 2]], X))
 
 
-def test_candidates_come_from_the_good_density_of_every_task() -> None:
+def test_candidates_come_from_the_good_density_of_each_task_in_proportion_to_its_weight() -> None:
     h = np.full(5, 1e-3)
     X = COLUMNS.snap(np.array([[0.2] * 5, [0.7] * 5]))
     tasks = [Densities(Parzen(COLUMNS, X[[i] * 50], h), Parzen(COLUMNS, X)) for i in (0, 1)]
-    candidates = draw_candidates(tasks, np.array([0.9, 0.1]), 40, rng=np.random.default_rng(0))
+    candidates = draw_candidates(tasks, np.array([0.75, 0.25]), 40, rng=np.random.default_rng(0))
     assert candidates.shape == (80, 5)
-    for i, own in enumerate((candidates[:40], candidates[40:])):
+    for i, own in enumerate((candidates[:60], candidates[60:])):
         assert np.mean(np.abs(own[:, 0] - X[i, 0]) < 0.01) > 0.9
     np.testing.assert_array_equal(COLUMNS.snap(candidates), candidates)
+
+
+def test_a_task_of_hardly_any_weight_hardly_ever_makes_a_candidate(
+    rng: np.random.Generator,
+) -> None:
+    h, X = np.full(5, 1e-3), COLUMNS.snap(np.array([[0.2] * 5, [0.7] * 5]))
+    tasks = [Densities(Parzen(COLUMNS, X[[i] * 50], h), Parzen(COLUMNS, X)) for i in (0, 1)]
+    drawn = [draw_candidates(tasks, np.array([0.999, 0.001]), 40, rng=rng) for _ in range(100)]
+    assert {len(candidates) for candidates in drawn} == {80}
+    own = np.mean([np.abs(candidates[:, 0] - X[1, 0]) < 0.01 for candidates in drawn])
+    assert own < 0.005
 
 
 @pytest.mark.parametrize("n_good", [0, 3])

@@ -15,8 +15,8 @@ from metatpe import MetaTPESampler, Space, Task, transfer_history
 from metatpe import sampler as sampler_module
 from metatpe._acquisition import Densities, draw_candidates, score
 from metatpe._kde import Parzen
-from metatpe._pareto import split
-from metatpe._transfer import Past, Settings, weigh
+from metatpe._pareto import levels, split
+from metatpe._transfer import Past, Settings
 from metatpe.space import Columns, Floats
 
 GAMMA, ETA, N_POINTS = 0.2, 2.0, 60
@@ -54,24 +54,27 @@ class Plain:
     """The method by the reference; the target is the first task that is added."""
 
     columns: Columns
+    X: list[list[float]] = field(default_factory=list)  # the target's observations
+    levels: list[float] = field(default_factory=list)
     goods: list[reference.Density] = field(default_factory=list)
     bads: list[reference.Density] = field(default_factory=list)
 
     def add(self, X: Floats, losses: Floats, violation: Floats) -> None:
-        good, bad = reference.split(losses.tolist(), violation.tolist(), GAMMA)
+        good, bad, levels = reference.split(losses.tolist(), violation.tolist(), GAMMA)
+        if not self.goods:
+            self.X, self.levels = X.tolist(), levels
         columns = plain_columns(self.columns)
         self.goods.append(reference.fit(columns, X[sorted(good)].tolist()))
         self.bads.append(reference.fit(columns, X[sorted(bad)].tolist()))
 
     def weights(self, drawn: Drawn) -> tuple[list[float], list[int]]:
-        kept, s = reference.kept_columns(self.goods, GAMMA, ETA), []
-        for whole in self.goods[1:]:
+        kept, past, n_tasks = reference.kept_columns(self.goods, GAMMA, ETA), [], len(self.goods)
+        for whole, bad in zip(self.goods[1:], self.bads[1:], strict=True):
             own = [j for j in kept if not all(math.isnan(c[j]) for c in whole[1])]
             p, q = reference.reduced(self.goods[0], own), reference.reduced(whole, own)
-            s.append(
-                reference.similarity(p, q, self._nodes(q, own, drawn)) if own else float(not kept)
-            )
-        return reference.weights(s), kept
+            s = reference.similarity(p, q, self._nodes(q, own, drawn)) if own else float(not kept)
+            past.append(s * reference.trust(whole, bad, self.X, self.levels) / n_tasks)
+        return [1 - sum(past), *past], kept
 
     def _nodes(
         self, q: reference.Density, own: list[int], drawn: Drawn
@@ -125,7 +128,8 @@ def test_weights_and_scores_are_those_of_the_plain_loops(
     target, past = tasks[0], Past(tasks[1:], space, SETTINGS)
     is_good = split(target.losses, target.violation, GAMMA)
     densities = [Densities.of(space.columns, target.X, is_good), *past.densities]
-    weights, kept = weigh(densities[0].good, past, SETTINGS)
+    level = levels(target.losses, target.violation)
+    _, weights, kept = past.weigh(target.X[is_good], target.X, level)
     expected, expected_kept = plain.weights(drawn)
     assert list(kept) == expected_kept
     np.testing.assert_allclose(weights, expected, atol=1e-9)

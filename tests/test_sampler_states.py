@@ -528,7 +528,7 @@ def test_a_trial_without_parameters_does_not_count_as_every_configuration() -> N
 def conditional(trial: optuna.Trial) -> list[float]:
     kind = trial.suggest_categorical("kind", ["line", "plane"])
     x = trial.suggest_float("x", 0, 1)
-    y = trial.suggest_float("y", 0, 1) if kind == "plane" else 0.5
+    y = trial.suggest_float("y", 0, 1) if kind == "plane" else 0.9
     return two_losses({"x": x, "y": y})
 
 

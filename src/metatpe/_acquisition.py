@@ -5,8 +5,11 @@ r"""The acquisition: where all tasks together expect a good configuration.
     x* = argmax over candidates of p(x, t | good) / p(x, t | bad)
 
 w is the task kernel, N_m counts the observations of task m on that side. Candidates are drawn from
-the good density of every task with a weight, column by column from its marginals (as the authors'
-code does; on continuous spaces better than joint draws), and scored with the joint densities.
+the good density of each task in proportion to its weight, column by column from its marginals (as
+the authors' code does; on continuous spaces better than joint draws), and scored with the joint
+densities. In proportion, unlike the authors, who draw the same number from each: far from the
+current task's observations the ratio is near 1 whatever a task weighs, so that with candidates
+there a past task of a weight of 0.001 still decides where a tenth of the evaluations goes.
 
 Shapes: log_good, log_bad (T, C); weights (T,); the log ratio (C,).
 """
@@ -19,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from metatpe._kde import Parzen, Points, sample
-from metatpe.space import Columns, Floats, Mask
+from metatpe.space import Columns, Floats, Ints, Mask
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +36,10 @@ class Densities:
     def of(cls, columns: Columns, X: Floats, is_good: Mask) -> Densities:
         """Fit both sides of the split of observations."""
         return cls(Parzen(columns, X[is_good]), Parzen(columns, X[~is_good]))
+
+    def reduced(self, kept: Sequence[int]) -> tuple[Parzen, Parzen]:
+        """Return both densities of the columns `kept` alone."""
+        return self.good.reduced(kept), self.bad.reduced(kept)
 
 
 def log_density_ratio(
@@ -57,9 +64,18 @@ def _log_mixture(log_densities: Floats, weights: Floats) -> Floats:  # (T, C), (
 def draw_candidates(
     tasks: Sequence[Densities], weights: Floats, n: int, *, rng: np.random.Generator
 ) -> Floats:  # (n * tasks with a weight, d)
-    """Return n candidates from the good density of every task that has a weight."""
-    weighty = [task.good for task, w in zip(tasks, weights, strict=True) if w > 0]
-    return sample(weighty, n, rng=rng)
+    """Return n candidates for every task that has a weight, from each as many as it weighs."""
+    weighty = np.flatnonzero(weights > 0)
+    counts = _shares(weights[weighty], n * len(weighty), rng=rng)
+    drawn = [m for m, count in zip(weighty, counts, strict=True) if count]
+    return sample([tasks[m].good for m in drawn], counts[counts > 0], rng=rng)
+
+
+def _shares(weights: Floats, n: int, *, rng: np.random.Generator) -> Ints:  # (T,) -> (T,)
+    """Return n split by weight into whole numbers, each right on average and within one."""
+    ends = np.floor(np.cumsum(weights / weights.sum()) * n + rng.random()).astype(np.int64)
+    ends[-1] = n
+    return np.diff(ends, prepend=0)
 
 
 def score(tasks: Sequence[Densities], weights: Floats, X: Floats) -> Floats:  # (C,)

@@ -304,7 +304,7 @@ class Parzen:
 
     def sample(self, n: int, *, rng: np.random.Generator) -> Floats:  # (n, d)
         """Draw points, column by column from the marginals."""
-        return sample([self], n, rng=rng)
+        return sample([self], [n], rng=rng)
 
     def sample_kernels(self, n: int, *, rng: np.random.Generator) -> Floats:  # (n, d)
         """Draw points around one centre each, from the density without its uniform component."""
@@ -374,23 +374,23 @@ def _kernel_sums(
     return total
 
 
-def sample(parzens: Sequence[Parzen], n: int, *, rng: np.random.Generator) -> Floats:  # (T * n, d)
-    """Draw n points from each of T densities of one space, those of the first one first.
+def sample(
+    parzens: Sequence[Parzen], counts: Sequence[int] | Ints, *, rng: np.random.Generator
+) -> Floats:  # (sum of counts, d)
+    """Draw so many points from each density of one space, those of the first one first.
 
     Each coordinate is drawn on its own, from the marginal of its column.
     """
     columns = parzens[0].columns
-    d = len(columns)
-    uniforms = rng.random((len(parzens), n, 2, d))
-    pick, place = uniforms[:, :, 0], uniforms[:, :, 1].reshape(-1, d)
+    pick, place = rng.random((2, int(np.sum(counts)), len(columns)))
     sizes = np.array([len(p) + 1 for p in parzens])
-    first = (np.cumsum(sizes) - sizes)[:, None, None]
-    component = (first + (pick * sizes[:, None, None]).astype(np.int64)).reshape(-1, d)
+    first = np.repeat(np.cumsum(sizes) - sizes, counts)[:, None]
+    component = first + (pick * np.repeat(sizes, counts)[:, None]).astype(np.int64)
     around, below, above = (
         np.take_along_axis(np.vstack(stacked), component, axis=0)
         for stacked in zip(*(p.components for p in parzens), strict=True)
     )
-    h = np.repeat(np.stack([p.bandwidth for p in parzens]), n, axis=0)
+    h = np.repeat(np.stack([p.bandwidth for p in parzens]), counts, axis=0)
     return _place(columns, around, below, above, h, place)
 
 

@@ -99,6 +99,17 @@ def order(losses: Floats, violation: Floats, lateness: Floats | None = None) -> 
     return np.concatenate([*best, _rest(violation, late, np.flatnonzero(~is_ranked))])
 
 
+def levels(losses: Floats, violation: Floats, lateness: Floats | None = None) -> Ints:  # (n,)
+    """Return how far behind each observation is: its rank, then those that have none in turn."""
+    late = np.zeros((len(losses), 1)) if lateness is None else lateness
+    is_ranked = _is_ranked(losses, violation, late)
+    level = np.zeros(len(losses), dtype=np.int64)
+    level[is_ranked] = ranks(losses[is_ranked])
+    rest = _rest(violation, late, np.flatnonzero(~is_ranked))
+    level[rest] = level.max(initial=0) + 1 + np.arange(len(rest))
+    return level
+
+
 def n_good(n: int, gamma: float, n_front: int) -> int:
     """Return how many of n observations are good, of which `n_front` are in the first front."""
     # 1e-9: ceil(0.1 * 30) is 3, although 0.1 * 30 is a little more than 3 in floating point.

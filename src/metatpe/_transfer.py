@@ -1,8 +1,8 @@
 """The whole method on arrays: from the current task's observations and the past tasks to a pick.
 
 Ties the modules of the method together; knows neither trials nor studies. See `_pareto` for the
-split, `_kde` for the densities, `_importance` and `_kernel` for the task weights, `_acquisition`
-for the score.
+split, `_kde` for the densities, `_importance`, `_kernel` and `_trust` for the task weights,
+`_acquisition` for the score.
 """
 
 from __future__ import annotations
@@ -10,15 +10,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
 from metatpe._acquisition import Densities
 from metatpe._importance import importances, kept_columns, mean_importances
-from metatpe._kde import Parzen
+from metatpe._kde import Parzen, Points
 from metatpe._kernel import Nodes, make_nodes, similarities, task_weights
 from metatpe._pareto import split
-from metatpe.space import Columns, Floats, Space
+from metatpe._trust import trust
+from metatpe.space import Columns, Floats, Ints, Space
 from metatpe.tasks import Encoded, Task
 
 _MAX_NODES = 8  # sets of kept columns whose nodes are remembered
@@ -37,8 +39,9 @@ class Settings:
 class Past:
     """The past tasks in one space: densities, importances, and where to compare them.
 
-    All but the last answer of `weigh` depends on the past tasks and the space alone, and is
-    computed once. `remarks` says what was lost on the way into the space.
+    What depends on the past tasks and the space alone is computed once; of what depends on the
+    current task too, the last is remembered. `remarks` says what was lost on the way into the
+    space.
     """
 
     def __init__(self, tasks: Sequence[Task], space: Space, settings: Settings) -> None:
@@ -55,8 +58,9 @@ class Past:
             for task, in_space in encoded
             if (lost := in_space.describe())
         ]
-        self._last: tuple[Parzen, Floats, tuple[int, ...]] | None = None
         self._columns = space.columns
+        self._last: tuple[Parzen, Floats, tuple[int, ...]] | None = None
+        self._judged = _Judged(np.empty((0, len(space))), np.empty((len(usable), 0)))
         self._nodes: dict[tuple[int, ...], list[Nodes]] = {}
 
     @cached_property
@@ -73,16 +77,65 @@ class Past:
             self._nodes[kept] = make_nodes(good, kept, self._settings.n_mc_samples)
         return self._nodes[kept]
 
-    def weigh(self, X: Floats) -> tuple[Parzen, Floats, tuple[int, ...]]:
+    def weigh(
+        self, X_good: Floats, X: Floats, levels: Ints
+    ) -> tuple[Parzen, Floats, tuple[int, ...]]:
         """Return the good density of the current task, the task weights, and the kept columns.
 
-        The good observations X (n, d) stay the same whenever a new one is bad; then nothing is
-        computed anew.
+        Args:
+            X_good: The good observations of the current task, (n_good, d).
+            X: Those by which the past tasks are judged, (n, d).
+            levels: And how far behind each of them is, (n,).
+        """
+        good, s, kept = self._compared(X_good)
+        if self.densities and not self._settings.is_naive:
+            self._judged = self._judged.updated(self.densities, X, levels)
+            s = s * self._judged.trust
+        return good, task_weights(s), kept
+
+    def _compared(self, X: Floats) -> tuple[Parzen, Floats, tuple[int, ...]]:
+        """Return the current task's good density, the similarities (M,) and the kept columns.
+
+        The good observations stay the same whenever a new one is bad.
         """
         if self._last is None or not np.array_equal(self._last[0].centers, X, equal_nan=True):
             good = Parzen(self._columns, X)
-            self._last = (good, *weigh(good, self, self._settings))
+            self._last = (good, *similarities_to(good, self, self._settings))
         return self._last
+
+
+class _Judged(NamedTuple):
+    """What the past tasks think of the current one's observations, and what that says of them."""
+
+    X: Floats  # (n, d)
+    scores: Floats  # (M, n)
+    levels: Ints | None = None  # (n,)
+    trust: Floats = np.empty(0)  # (M,)
+
+    def updated(self, tasks: Sequence[Densities], X: Floats, levels: Ints) -> _Judged:
+        """Return the same for other observations: mostly these and a new one, or just these."""
+        n = len(self.X) if np.array_equal(self.X, X[: len(self.X)], equal_nan=True) else 0
+        if n == len(X) and self.levels is not None and np.array_equal(self.levels, levels):
+            return self
+        scores = np.hstack([self.scores[:, :n], _opinions(tasks, X[n:])])
+        return _Judged(X, scores, levels, trust(scores, levels))
+
+
+def _opinions(tasks: Sequence[Densities], X: Floats) -> Floats:  # (n, d) -> (M, n)
+    """Return the log density ratio of each task, on the coordinates that an observation has.
+
+    Rounded, so that mathematically equal ones have equal ranks on every machine.
+    """
+    opinions = np.empty((len(tasks), len(X)))
+    is_present = ~np.isnan(X)
+    for pattern in np.unique(is_present, axis=0):
+        rows = np.flatnonzero((is_present == pattern).all(axis=1))
+        own = np.flatnonzero(pattern).tolist()
+        for m, task in enumerate(tasks):
+            good, bad = (task.good, task.bad) if pattern.all() else task.reduced(own)
+            points = Points.of(good.columns, X[np.ix_(rows, own)])
+            opinions[m, rows] = good.log_pdf(points) - bad.log_pdf(points)
+    return opinions.round(6)
 
 
 def _past_densities(columns: Columns, task: Task, encoded: Encoded, gamma: float) -> Densities:
@@ -91,8 +144,10 @@ def _past_densities(columns: Columns, task: Task, encoded: Encoded, gamma: float
     return Densities.of(columns, encoded.X[encoded.says], is_good[encoded.says])
 
 
-def weigh(target: Parzen, past: Past, settings: Settings) -> tuple[Floats, tuple[int, ...]]:
-    """Return the task weights (T,), the target's first, and the kept columns.
+def similarities_to(
+    target: Parzen, past: Past, settings: Settings
+) -> tuple[Floats, tuple[int, ...]]:
+    """Return the similarity of each past task (M,), and the kept columns.
 
     Args:
         target: The good density of the current task.
@@ -101,8 +156,8 @@ def weigh(target: Parzen, past: Past, settings: Settings) -> tuple[Floats, tuple
     """
     n_past = len(past.densities)
     if settings.is_naive or n_past == 0:
-        return np.full(n_past + 1, 1.0 / (n_past + 1)), ()
+        return np.ones(n_past), ()
     V = np.vstack([importances(target, settings.gamma)[None], past.importances])
     kept = kept_columns(mean_importances(V), len(target), settings.eta)
     s = similarities(target, past.nodes(kept), n_past) if kept else np.ones(n_past)
-    return task_weights(s), kept
+    return s, kept

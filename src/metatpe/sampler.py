@@ -29,14 +29,15 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial
 
 from metatpe._acquisition import Densities, draw_candidates, score
-from metatpe._history import History, Moment, is_whole
+from metatpe._history import History, Moment, Observations, is_whole
 from metatpe._kde import Parzen
 from metatpe._kernel import MAX_EXACT, all_cells
-from metatpe._pareto import split
+from metatpe._pareto import levels, split
 from metatpe._record import REST, TARGET, Plan, read_plan, system_attributes, user_attributes
 from metatpe._transfer import Past, Settings
+from metatpe._trust import N_JUDGED
 from metatpe._warm_start import first_configurations
-from metatpe.space import Floats, Space
+from metatpe.space import Floats, Ints, Space
 from metatpe.tasks import Task, joined, n_usable
 
 _logger = logging.getLogger(__name__)
@@ -329,7 +330,7 @@ class MetaTPESampler(BaseSampler):
         """Return the candidate with the best acquisition, a new one unless it may repeat."""
         past = self._past(moment.space)
         X_good, X_bad = self._split(moment)
-        good, weights, kept = past.weigh(X_good)
+        good, weights, kept = past.weigh(X_good, *_judged(moment.observations))
         tasks = [Densities(good, Parzen(moment.space.columns, X_bad)), *past.densities]
         X = moment.with_fixed(draw_candidates(tasks, weights, self._n_ei_candidates, rng=rng))
         if not may_repeat:
@@ -364,6 +365,13 @@ class MetaTPESampler(BaseSampler):
             )
             return X
         return X[is_new]
+
+
+def _judged(done: Observations) -> tuple[Floats, Ints]:  # (n, d), (n,)
+    """Return the observations by which the past is judged, and how far behind each is."""
+    some = slice(N_JUDGED)
+    level = levels(done.losses[some], done.violation[some], done.lateness[some])
+    return done.X[some], level
 
 
 def _require(name: str, value: Any, holds: bool, wanted: str) -> None:

@@ -1,0 +1,125 @@
+"""Trust in past tasks: rank correlation with the current task's results, and its limits."""
+
+import numpy as np
+import pytest
+from helpers import MIXED, NAN, locked, random_points
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy.stats import norm, rankdata, spearmanr
+
+from metatpe import Space, Task
+from metatpe._pareto import levels, order
+from metatpe._transfer import Past, Settings
+from metatpe._trust import mid_ranks, rank_correlation, trust
+from metatpe.space import Floats
+
+few = st.sampled_from([-1.0, 0.0, 0.5, 2.0])
+
+
+@given(arrays(np.float64, (2, 9), elements=few))
+@settings(derandomize=True)
+def test_ranks_and_their_correlation_are_those_of_scipy(values: Floats) -> None:
+    a, b = locked(values)
+    np.testing.assert_array_equal(mid_ranks(a) + 0.5, rankdata(a))
+    correlation = rank_correlation(a[None], b)[0]
+    if np.ptp(a) > 0 and np.ptp(b) > 0:
+        assert correlation == pytest.approx(spearmanr(a, b).statistic, abs=1e-12)
+    else:
+        assert correlation == 0.0
+
+
+def test_a_past_task_that_is_right_or_says_nothing_is_trusted_in_full() -> None:
+    level = np.arange(10)
+    scores = np.stack([-1.0 * level, -(level**3.0), np.zeros(10)])
+    np.testing.assert_array_equal(trust(scores, level), 1.0)
+
+
+def test_a_past_task_that_is_upside_down_is_trusted_the_less_the_more_was_observed() -> None:
+    believed = [trust(np.arange(n)[None] * 1.0, np.arange(n))[0] for n in (2, 5, 10, 20, 50)]
+    assert believed == pytest.approx([2 * norm.cdf(-np.sqrt(n - 1)) for n in (2, 5, 10, 20, 50)])
+    assert believed == sorted(believed, reverse=True)
+    assert believed[-1] < 1e-10
+
+
+def test_one_observation_says_nothing() -> None:
+    for n in (0, 1):
+        np.testing.assert_array_equal(trust(np.zeros((3, n)), np.zeros(n, dtype=np.int64)), 1.0)
+
+
+def test_a_past_task_without_a_relation_is_half_trusted_or_more_half_of_the_time(
+    rng: np.random.Generator,
+) -> None:
+    believed = trust(rng.normal(size=(2000, 30)), np.arange(30))
+    assert np.mean(believed == 1.0) == pytest.approx(0.5, abs=0.05)
+    assert np.mean(believed < 0.05) == pytest.approx(0.025, abs=0.01)
+
+
+def test_monotone_scores_and_the_order_of_tasks_do_not_matter(rng: np.random.Generator) -> None:
+    scores, level = rng.normal(size=(4, 12)), rng.integers(0, 5, 12)
+    np.testing.assert_allclose(trust(np.exp(scores), level), trust(scores, level))
+    np.testing.assert_allclose(trust(scores[::-1], level), trust(scores, level)[::-1])
+
+
+def test_levels_are_ranks_and_then_the_order_of_those_without_one(
+    rng: np.random.Generator,
+) -> None:
+    losses = rng.integers(0, 4, (40, 2)).astype(float)
+    violation = np.maximum(0.0, rng.normal(-1.0, size=40))
+    losses[3] = np.inf
+    level = levels(locked(losses), locked(violation))
+    assert (np.diff(level[order(losses, violation)]) >= 0).all()
+    feasible = (violation == 0) & np.isfinite(losses).all(axis=1)
+    dominated = [
+        (losses[feasible] <= row).all(1) & (losses[feasible] < row).any(1)
+        for row in losses[feasible]
+    ]
+    assert [not d.any() for d in dominated] == (level[feasible] == 0).tolist()
+    assert len(set(level[~feasible].tolist())) == np.count_nonzero(~feasible)
+    assert level[~feasible].min() > level[feasible].max()
+
+
+def bowl(space: Space, middle: float, n: int, rng: np.random.Generator) -> Task:
+    X = random_points(space.columns, n, rng)
+    return Task("bowl", space, X, np.sum((X - middle) ** 2, axis=1, keepdims=True))
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+def test_a_reversed_task_loses_its_weight_and_a_like_one_keeps_it(
+    missing: float, rng: np.random.Generator
+) -> None:
+    like = bowl(MIXED, 0.3, 100, rng)
+    reverse = Task("reverse", MIXED, like.X, -like.losses)
+    past = Past([like, reverse], MIXED, Settings(0.1, 2.5, 100, is_naive=False))
+    target = bowl(MIXED, 0.3, 15, rng)
+    hidden = rng.random(target.X.shape) < missing
+    hidden[:, 0] = False
+    X = np.where(hidden, NAN, target.X)
+    level = levels(target.losses, target.violation)
+    _, weights, kept = past.weigh(X[:1], locked(X), locked(level))
+    assert kept == ()  # nothing but trust tells them apart
+    assert weights[1] == pytest.approx(1 / 3)
+    assert weights[2] < 0.02
+    assert weights.sum() == pytest.approx(1.0)
+
+
+def test_naive_weights_trust_everyone(rng: np.random.Generator) -> None:
+    reverse = bowl(MIXED, 0.3, 50, rng)
+    reverse = Task("reverse", MIXED, reverse.X, -reverse.losses)
+    past = Past([reverse], MIXED, Settings(0.1, 2.5, 100, is_naive=True))
+    target = bowl(MIXED, 0.3, 15, rng)
+    _, weights, _ = past.weigh(target.X[:1], target.X, levels(target.losses, target.violation))
+    np.testing.assert_array_equal(weights, 0.5)
+
+
+def test_what_is_remembered_of_earlier_observations_changes_nothing(
+    rng: np.random.Generator,
+) -> None:
+    sources = [bowl(MIXED, m, 30, rng) for m in (0.2, 0.5, 0.8)]
+    setting = Settings(0.1, 2.5, 100, is_naive=False)
+    used, target = Past(sources, MIXED, setting), bowl(MIXED, 0.4, 25, rng)
+    for n in (5, 6, 6, 7, 20, 25, 3, 25):
+        level = levels(target.losses[:n], target.violation[:n])
+        args = (target.X[:1], target.X[:n], level)
+        fresh = Past(sources, MIXED, setting)
+        np.testing.assert_array_equal(used.weigh(*args)[1], fresh.weigh(*args)[1])
