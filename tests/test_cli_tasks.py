@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import optuna
 import pytest
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+from rich.console import Console
 from studies import SPACE, past_study
 from typer.testing import CliRunner
 
@@ -28,15 +29,16 @@ class Answer(NamedTuple):
 
 
 @pytest.fixture(autouse=True)
-def _loud_again() -> Iterator[None]:
-    """The command makes Optuna quiet, for as long as its process lives."""
+def _terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A wide one; and Optuna, which the command makes quiet, is loud again afterwards."""
+    monkeypatch.setattr("metatpe.cli._tasks.console", Console(width=200))
     with warnings.catch_warnings():
         yield
     optuna.logging.set_verbosity(optuna.logging.WARNING)
 
 
 def metatpe(*arguments: object) -> Answer:
-    result = CliRunner(env={"COLUMNS": "200"}).invoke(app, [str(a) for a in arguments])
+    result = CliRunner().invoke(app, [str(a) for a in arguments])
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
     return Answer(result.exit_code, result.stdout, result.stderr)
 
