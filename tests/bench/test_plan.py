@@ -111,6 +111,7 @@ def test_a_run_survives_json() -> None:
         (RUN, "meta-tpe"),
         (replace(RUN, settings=(("eta", 1.5),)), "meta-tpe eta=1.5"),
         (Run("ellipsoid4", "mo-tpe", 0), "mo-tpe"),
+        (Run("ellipsoid4", "mo-tpe", 0, n_start=10), "mo-tpe n_start=10"),
         (
             Run(
                 "ellipsoid4",
@@ -119,7 +120,7 @@ def test_a_run_survives_json() -> None:
                 past=past_of("ellipsoid4", ["ellipsoid4-c3"] * 4),
                 n_past=9,
             ),
-            "meta-tpe past=4×ellipsoid4-c3",
+            "meta-tpe past=4×ellipsoid4-c3 n_past=9",
         ),
     ],
 )

@@ -160,17 +160,18 @@ def test_runs_in_two_processes_give_what_one_gives_here_and_are_then_skipped(
     tmp_path: Path,
 ) -> None:
     runs, told = some_runs(method="mo-tpe"), []
-    outcome = run_all(runs, tmp_path, jobs=2, on_record=told.append)
+    outcome = run_all(runs, tmp_path, jobs=2, on_progress=lambda *progress: told.append(progress))
     assert (outcome.n_finished, outcome.n_skipped, outcome.failed) == (3, 0, ())
-    assert sorted(record.run.seed for record in told) == [0, 1, 2]
+    assert [progress[:2] for progress in told] == [(0, 3), (1, 3), (2, 3), (3, 3)]
+    assert {record.run for _, _, record in told[1:]} == set(runs)
     for run in runs:
         record = read_record(path_of(tmp_path, run))
         assert isinstance(record, Record)
         assert result(record) == result(execute(run))
     before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.gz")}
-    outcome = run_all(runs, tmp_path, jobs=2, on_record=told.append)
+    outcome = run_all(runs, tmp_path, jobs=2, on_progress=lambda *progress: told.append(progress))
     assert (outcome.n_finished, outcome.n_skipped) == (0, 3)
-    assert len(told) == 6
+    assert told[4:] == [(3, 3, None)]
     assert before == {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.gz")}
 
 
@@ -249,12 +250,12 @@ def test_an_ended_command_leaves_whole_records_and_no_process_and_can_be_taken_u
 def test_a_worker_that_dies_is_told_of_and_what_was_finished_is_kept(tmp_path: Path) -> None:
     runs = some_runs(40, 40, "mo-tpe")
 
-    def kill_the_workers(record: Record) -> None:
+    def kill_the_workers(*progress: object) -> None:
         for child in multiprocessing.active_children():
             child.kill()
 
     with pytest.raises(RuntimeError, match="a worker process died, perhaps"):
-        run_all(runs, tmp_path, on_record=kill_the_workers)
+        run_all(runs, tmp_path, on_progress=kill_the_workers)
     assert list(read_records(tmp_path))
 
 

@@ -18,6 +18,7 @@ from metatpe.bench.methods import get_method
 from metatpe.bench.problems import expand, past_names, problem_names, suite_of
 
 N_EVALUATIONS, N_START, N_PAST = 100, 5, 100  # the paper's
+AT = (5, 10, 20, 30, 50, 100)  # evaluations after which methods are compared
 Setting = tuple[str, float | int | str]
 
 
@@ -68,15 +69,18 @@ class Run:
     @property
     def label(self) -> str:
         """The method and what is unusual about it: the name of a curve."""
-        settings = "".join(f" {name}={value}" for name, value in self.settings)
-        return f"{self.method}{settings}{self._unusual_past()}"
+        unusual = {**dict(self.settings), "past": self._unusual_past()}
+        unusual["n_start"] = "" if self.n_start == N_START else self.n_start
+        unusual["n_past"] = "" if self.n_past in (0, N_PAST) else self.n_past
+        shown = "".join(f" {name}={value}" for name, value in unusual.items() if value != "")
+        return f"{self.method}{shown}"
 
     def _unusual_past(self) -> str:
         if not self.past or self.past == past_of(self.problem):
             return ""
         counts = Counter(past.problem for past in self.past)
         named = (name if k == 1 else f"{k}×{name}" for name, k in counts.items())
-        return f" past={'+'.join(named)}"
+        return "+".join(named)
 
     def to_json(self) -> dict[str, Any]:
         """Return the run as what JSON can hold."""

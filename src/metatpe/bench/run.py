@@ -50,7 +50,7 @@ from metatpe.bench.records import (
 
 _PACKAGES = ("numpy", "scipy", "optuna", "moocore")
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-OnRecord = Callable[[Record], None]
+OnProgress = Callable[[int, int, Record | None], None]  # how many are done, of how many; the last
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def run_all(
     *,
     jobs: int = 1,
     ray: str | None = None,
-    on_record: OnRecord | None = None,
+    on_progress: OnProgress | None = None,
 ) -> Outcome:
     """Execute runs and write a record of each; what is finished already is skipped.
 
@@ -78,29 +78,28 @@ def run_all(
         folder: Of the records. It may hold others.
         jobs: Processes on this machine.
         ray: The address of a Ray cluster to use instead, "local" for one on this machine.
-        on_record: Is told of each record, also of those that were there before.
+        on_progress: Is told how many runs are done, of how many: first those that were done
+            before, without a record, and then with each new one.
 
     Raises:
         VersionError: If the folder holds results of another version.
         RuntimeError: If a worker process died.
     """
     prepare(folder)
-    tell = on_record or (lambda record: None)
+    tell = on_progress or (lambda n_done, n_runs, record: None)
     found = list(read_finished(folder, runs))
-    finished = [record for record in found if isinstance(record, Record)]
-    for record in finished:
-        tell(record)
-    done = {record.run for record in finished}
+    done = {entry.run for entry in found if isinstance(entry, Record)}
     left = [run for run in runs if run not in done]
-    failed, n_finished = [], 0
+    tell(len(done), len(runs), None)
+    new: list[Record] = []
     with closing(_results(left, jobs, ray)) as results:
         for record in results:
             write_record(folder, record)
-            tell(record)
-            n_finished += record.error is None
-            failed += [record] if record.error else []
+            new.append(replace(record, evaluations=()))  # they are in the file, and may be many
+            tell(len(done) + len(new), len(runs), record)
+    failed = tuple(record for record in new if record.error)
     corrupt = tuple(entry for entry in found if isinstance(entry, Corrupt))
-    return Outcome(n_finished, len(finished), tuple(failed), corrupt)
+    return Outcome(len(new) - len(failed), len(done), failed, corrupt)
 
 
 def _results(runs: Sequence[Run], jobs: int, ray: str | None) -> Generator[Record, None, None]:
