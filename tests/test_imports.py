@@ -21,7 +21,7 @@ LAYERS = [
     {"tasks", "_studies", "_record", "_history", "_pareto"},
     {"_kde"},
     {"_importance"},
-    {"_kernel"},
+    {"_kernel", "_trust"},
     {"_acquisition"},
     {"_transfer"},
     {"_warm_start"},
@@ -33,7 +33,8 @@ LAYERS = [
     {"cli"},
 ]
 HEIGHT = {name: height for height, layer in enumerate(LAYERS) for name in layer}
-WITHOUT_OPTUNA = {"_pareto", "_kde", "_importance", "_kernel", "_acquisition", "_transfer"}
+WITHOUT_OPTUNA = {"_pareto", "_kde", "_importance", "_kernel", "_trust"}
+WITHOUT_OPTUNA |= {"_acquisition", "_transfer"}
 
 # Names of numpy.random that make or describe a generator; all others use the one hidden in numpy.
 EXPLICIT_RANDOM = {

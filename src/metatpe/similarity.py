@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from metatpe._importance import importances
-from metatpe._transfer import Past, Settings, weigh
+from metatpe._transfer import Past, Settings, similarities_to
 from metatpe.tasks import Task
 
 
@@ -31,8 +31,8 @@ def gamma_similarity(
     own, other = Past([a], a.space, settings), Past([b], a.space, settings)
     if not other.densities:
         return 0.0
-    weights, _ = weigh(own.densities[0].good, other, settings)
-    return float(2.0 * weights[1])  # w = s / T, and T = 2
+    s, _ = similarities_to(own.densities[0].good, other, settings)
+    return float(s[0])
 
 
 def importance(task: Task, *, gamma: float = 0.1) -> dict[str, float]:
