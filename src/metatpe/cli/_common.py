@@ -36,7 +36,7 @@ def plain_failures() -> Iterator[None]:
     try:
         yield
     except FileNotFoundError as error:
-        fail(f"there is no file {error.filename}.")
+        fail(f"there is no file {error.filename}." if error.filename else str(error))
     except (ValueError, OSError, ImportError) as error:
         fail(str(error))
 
@@ -63,11 +63,13 @@ def fail(message: str) -> NoReturn:
     raise typer.Exit(2)
 
 
-def progress_bar(on: Console = console) -> Progress:
+def progress_bar(on: Console = console, *, window: float = 30.0) -> Progress:
+    """Return a progress bar; the time left follows from what was done in the last seconds."""
     return Progress(
         TextColumn("{task.description:<42}"),
         BarColumn(),
         MofNCompleteColumn(),
         TimeRemainingColumn(),
         console=on,
+        speed_estimate_period=window,
     )
