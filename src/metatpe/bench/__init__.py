@@ -1,15 +1,21 @@
-"""The paper's experiments: problems, and how good a run is.
+"""The paper's experiments: problems, methods, runs, and how good a run is.
+
+    problems ─┐
+    methods ──┴─ plan ─▶ Run ─ run ─▶ Record ─ records, compact ─▶ Trace ─ summary ─▶ tables
 
 Needs the extra `bench`; without it, listing and the problems without a table still work.
 """
 
+from metatpe.bench.compact import read_results, write_compact
 from metatpe.bench.families.ellipsoid import ellipsoid
+from metatpe.bench.methods import get_method, method_names
 from metatpe.bench.metrics import (
     attainment_surfaces,
     best_curve,
     hypervolume_curve,
     standard_error,
 )
+from metatpe.bench.plan import Run
 from metatpe.bench.problems import (
     Problem,
     get_problem,
@@ -17,16 +23,24 @@ from metatpe.bench.problems import (
     problem_names,
     suite_names,
 )
+from metatpe.bench.run import execute, run_all
 
 __all__ = [
     "Problem",
+    "Run",
     "attainment_surfaces",
     "best_curve",
     "ellipsoid",
+    "execute",
+    "get_method",
     "get_problem",
     "get_suite",
     "hypervolume_curve",
+    "method_names",
     "problem_names",
+    "read_results",
+    "run_all",
     "standard_error",
     "suite_names",
+    "write_compact",
 ]
