@@ -67,8 +67,8 @@ def draw_candidates(
     """Return n candidates for every task that has a weight, from each as many as it weighs."""
     weighty = np.flatnonzero(weights > 0)
     counts = _shares(weights[weighty], n * len(weighty), rng=rng)
-    drawn = [m for m, count in zip(weighty, counts, strict=True) if count]
-    return sample([tasks[m].good for m in drawn], counts[counts > 0], rng=rng)
+    goods = [tasks[int(m)].good for m in weighty[counts > 0]]
+    return sample(goods, counts[counts > 0], rng=rng)
 
 
 def _shares(weights: Floats, n: int, *, rng: np.random.Generator) -> Ints:  # (T,) -> (T,)

@@ -133,7 +133,7 @@ def _opinions(tasks: Sequence[Densities], X: Floats) -> Floats:  # (n, d) -> (M,
         own = np.flatnonzero(pattern).tolist()
         for m, task in enumerate(tasks):
             good, bad = (task.good, task.bad) if pattern.all() else task.reduced(own)
-            points = Points.of(good.columns, X[np.ix_(rows, own)])
+            points = Points.of(good.columns, X[rows][:, own])
             opinions[m, rows] = good.log_pdf(points) - bad.log_pdf(points)
     return opinions.round(6)
 

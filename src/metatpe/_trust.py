@@ -52,5 +52,5 @@ def rank_correlation(A: Floats, b: Floats) -> Floats:  # (M, n), (n,) -> (M,)
 def mid_ranks(values: Floats) -> Floats:  # (n,) -> (n,)
     """Return the place of each value in line; equal ones share the middle of their places."""
     line = np.sort(values)
-    places: Floats = np.searchsorted(line, values) + np.searchsorted(line, values, side="right")
-    return places / 2.0
+    places = np.searchsorted(line, values) + np.searchsorted(line, values, side="right")
+    return places.astype(np.float64) / 2.0
