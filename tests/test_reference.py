@@ -175,7 +175,8 @@ def run_beside_the_reference(
             record = transfer_history(study)[n]
             assert record.kept == tuple(space.names[j] for j in kept)
             assert sorted(record.weights.values()) == pytest.approx(sorted(weights), abs=1e-3)
-            picks.append((plain.scores(weights, x)[0], max(plain.scores(weights, candidates[-1]))))
+            used = [1.0, 0.0, 0.0] if record.turn == "own" else weights
+            picks.append((plain.scores(used, x)[0], max(plain.scores(used, candidates[-1]))))
         X, losses = np.vstack([X, x]), np.vstack([losses, rng.random((1, m)) + x[:, :1]])
         study.tell(trial, (signs * losses[-1]).tolist())
     return picks

@@ -6,12 +6,12 @@ from helpers import MIXED, NAN, locked, random_points
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from scipy.stats import norm, rankdata, spearmanr
+from scipy.stats import mannwhitneyu, norm, rankdata, spearmanr
 
 from metatpe import Space, Task
 from metatpe._pareto import levels, order
 from metatpe._transfer import Past, Settings
-from metatpe._trust import mid_ranks, rank_correlation, trust
+from metatpe._trust import chance_of_the_past, mid_ranks, rank_correlation, trust
 from metatpe.space import Floats
 
 few = st.sampled_from([-1.0, 0.0, 0.5, 2.0])
@@ -59,6 +59,30 @@ def test_monotone_scores_and_the_order_of_tasks_do_not_matter(rng: np.random.Gen
     scores, level = rng.normal(size=(4, 12)), rng.integers(0, 5, 12)
     np.testing.assert_allclose(trust(np.exp(scores), level), trust(scores, level))
     np.testing.assert_allclose(trust(scores[::-1], level), trust(scores, level)[::-1])
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.booleans()), min_size=1, max_size=30))
+@settings(derandomize=True)
+def test_the_chance_of_the_past_is_that_of_a_rank_sum_test(
+    turns: list[tuple[int, bool]],
+) -> None:
+    level = np.array([place for place, _ in turns])
+    is_past = np.array([past for _, past in turns])
+    chance = chance_of_the_past(locked(level), locked(np.where(is_past, 1.0, -1.0)))
+    if is_past.all() or not is_past.any() or np.ptp(level) == 0:
+        assert chance == 0.5
+    else:
+        test = mannwhitneyu(
+            level[is_past], level[~is_past], alternative="greater", use_continuity=False,
+            method="asymptotic",
+        )  # fmt: skip
+        assert chance == pytest.approx(test.pvalue, abs=1e-12)
+
+
+def test_where_the_past_pays_it_is_asked_and_where_it_costs_it_is_not() -> None:
+    turns = np.tile([1.0, -1.0], 10)
+    chances = [chance_of_the_past(np.where(turns > 0, a, 1 - a), turns) for a in (0, 1)]
+    assert chances == pytest.approx([1.0, 0.0], abs=1e-4)
 
 
 def test_levels_are_ranks_and_then_the_order_of_those_without_one(

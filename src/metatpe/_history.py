@@ -18,7 +18,7 @@ from optuna.distributions import BaseDistribution
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
-from metatpe._record import read_plan
+from metatpe._record import read_plan, turn_of
 from metatpe.space import Columns, Floats, Ints, Mask, Space
 from metatpe.tasks import is_counted, lateness_of, losses_of, violation_of
 
@@ -34,6 +34,7 @@ class Observations:
     X: Floats  # (n, d)
     losses: Floats  # (n, m)
     violation: Floats  # (n,)
+    turns: Floats  # (n,), see `_record.turn_of`
     lateness: Floats  # (n, 3)
     seen: Seen
 
@@ -147,7 +148,8 @@ class History:
         self._n_seen = 0
         self._open: set[int] = set()
         self._params: dict[int, Mapping[str, Any]] = {}
-        self._results = np.empty((0, len(self._directions) + 4))  # losses, violation, lateness
+        # Losses, violation, turn, lateness.
+        self._results = np.empty((0, len(self._directions) + 5))
         self._newest: dict[str, tuple[int, BaseDistribution]] = {}
         self._encodings: dict[Space, _Encoding] = {}
         self.longest = datetime.timedelta(0)  # of the finished trials' durations
@@ -192,6 +194,7 @@ class History:
         self._results[trial.number] = [
             *losses_of(trial, self._directions),
             violation_of(trial),
+            turn_of(trial),
             *lateness_of(trial, self._directions),
         ]
         self._params[trial.number] = trial.params
@@ -229,7 +232,8 @@ class History:
             X=encoding.X[rows],
             losses=results[:, :m],
             violation=results[:, m],
-            lateness=results[:, m + 1 :],
+            turns=results[:, m + 1],
+            lateness=results[:, m + 2 :],
             seen=encoding.seen,
         )
 

@@ -26,6 +26,7 @@ _KEY = "metatpe"
 _PLAN = "metatpe:plan"
 
 Origin = Literal["warm_start", "random", "epsilon", "acquisition", "independent"]
+Turn = Literal["past", "own"]
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,7 @@ class Plan:
     weights: Mapping[str, float] = field(default_factory=dict)
     kept: tuple[str, ...] = ()
     warm_index: int | None = None
+    turn: Turn | None = None
 
 
 @dataclass(frozen=True)
@@ -53,12 +55,16 @@ class TransferRecord:
             weights were computed.
         kept: The parameters that the similarity was measured on; empty where there were too few
             observations for any.
+        turn: Of an acquisition with sources that have a weight: "past" where all tasks decided
+            together, "own" where the study's own observations decided alone (which is tried now
+            and then, to see whether the past pays); otherwise None.
     """
 
     number: int
     origin: Origin
     weights: dict[str, float]
     kept: tuple[str, ...]
+    turn: Turn | None = None
 
 
 def transfer_history(study: Study) -> list[TransferRecord]:
@@ -77,6 +83,7 @@ def transfer_history(study: Study) -> list[TransferRecord]:
             origin=trial.user_attrs[_KEY]["origin"],
             weights=dict(trial.user_attrs[_KEY]["weights"]),
             kept=tuple(trial.user_attrs[_KEY]["kept"]),
+            turn=trial.user_attrs[_KEY].get("turn"),
         )
         for trial in study.get_trials(deepcopy=False)
         if _KEY in trial.user_attrs
@@ -93,7 +100,8 @@ def user_attributes(plan: Plan) -> dict[str, Any]:
     rest = sum(weight for name, weight in plan.weights.items() if name not in weights)
     if rest:
         weights[REST] = _rounded(rest)
-    return {_KEY: {"origin": plan.origin, "weights": weights, "kept": kept}}
+    record = {"origin": plan.origin, "weights": weights, "kept": kept}
+    return {_KEY: record if plan.turn is None else {**record, "turn": plan.turn}}
 
 
 def _fitting(names: Iterable[str], room: int) -> list[str]:
@@ -114,6 +122,8 @@ def _rounded(weight: float) -> float:
 def system_attributes(plan: Plan) -> dict[str, Any]:
     """Return the attributes for other workers; a value that JSON does not have is left out."""
     first: dict[str, Any] = {"origin": plan.origin, "warm": plan.warm_index, "n_chunks": 1}
+    if plan.turn is not None:
+        first["turn"] = plan.turn
     params = {name: value for name, value in plan.params.items() if _is_plain(value)}
     if _length(params) <= _CHUNK:  # nearly always
         return {f"{_PLAN}:0": {**first, "params": params}}
@@ -142,7 +152,15 @@ def read_plan(trial: FrozenTrial) -> Plan | None:
     params = dict(first["params"])
     for i in range(1, first["n_chunks"]):
         params.update(attributes.get(f"{_PLAN}:{i}", {"params": {}})["params"])
-    return Plan(origin=first["origin"], params=params, warm_index=first["warm"])
+    return Plan(
+        origin=first["origin"], params=params, warm_index=first["warm"], turn=first.get("turn")
+    )
+
+
+def turn_of(trial: FrozenTrial) -> float:
+    """Return whose turn a trial was: 1 the past's, -1 the study's own, 0 nobody's."""
+    turn = trial.system_attrs.get(f"{_PLAN}:0", {}).get("turn")
+    return {"past": 1.0, "own": -1.0}.get(turn, 0.0)
 
 
 def _is_plain(value: Any) -> bool:

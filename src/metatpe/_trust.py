@@ -1,4 +1,6 @@
-r"""Trust: whether a past task puts the current one's observations in the right order.
+r"""Trust: whether the past deserves what the task kernel gives it. None of this is in the paper.
+
+Each past task: does it put the current one's observations in the right order?
 
     r_m(x) = log p(x | good_m) - log p(x | bad_m)       what past task m thinks of x
     rho_m  = rank correlation of r_m(x_i) with the place of x_i in the current task's order
@@ -6,15 +8,24 @@ r"""Trust: whether a past task puts the current one's observations in the right 
     t_m    = min(1, 2 * Phi(z_m))                       s_m * t_m takes the place of s_m
 
 The places are non-domination ranks, 0 for the best, so that a past task that is right has rho < 0.
+In the paper every past task has the similarity 1 until the current one has some good observations
+(n = 21 with the defaults), and until then all evaluations are spent where the past was good. Its
+measure cannot warn either: the best of observations that all lie in a past task's best region lie
+there as well. Their order can: where the past task's opinion gets worse while the results get
+better, it is wrong. A past task is never trusted more than the paper would: t = 1 as soon as its
+order is no worse than chance.
 
-This is not in the paper. There every past task has the similarity 1 until the current one has some
-good observations (n = 21 with the defaults), and until then all evaluations are spent where the
-past was good. Its measure cannot warn either: the best of observations that all lie in a past
-task's best region lie there as well. Their order can: where the past task's opinion gets worse
-while the results get better, it is wrong. A past task is never trusted more than the paper would:
-t = 1 as soon as its order is no worse than chance.
+All of them together: do they pay? An evaluation is either the past's turn, chosen with the task
+weights, or the current task's own, chosen as if there were no past. Of the last turns:
 
-Shapes: scores (M, n) of M past tasks for n observations, levels (n,).
+    z = (mean place of own turns - mean place of the past's) / its standard deviation by chance
+    the next turn is the past's with probability Phi(z)
+
+that is, in proportion to the chance that the past's turns are the better ones (a Thompson draw):
+one half while nothing is known, and nearly always or hardly ever once the results say so.
+
+Shapes: scores (M, n) of M past tasks for n observations, levels (n,), turns (n,): 1 the past's,
+-1 the current task's own.
 """
 
 from __future__ import annotations
@@ -27,6 +38,7 @@ from scipy.special import ndtr
 from metatpe.space import Floats, Ints
 
 N_JUDGED = 100  # the first observations of a study; what is right of them stays right
+N_TURNS = 40  # the last ones: what paid at first need not pay later
 
 
 def trust(scores: Floats, levels: Ints) -> Floats:  # (M, n), (n,) -> (M,)
@@ -37,6 +49,17 @@ def trust(scores: Floats, levels: Ints) -> Floats:  # (M, n), (n,) -> (M,)
     z = -rank_correlation(scores, levels.astype(np.float64)) * math.sqrt(n - 1)
     believed: Floats = np.minimum(1.0, 2.0 * ndtr(z))
     return believed
+
+
+def chance_of_the_past(levels: Ints, turns: Floats) -> float:  # (n,), (n,)
+    """Return the probability with which the next turn is the past's."""
+    n, n_past = len(turns), int(np.count_nonzero(turns > 0))
+    if n_past in (0, n):
+        return 0.5
+    places = mid_ranks(levels.astype(np.float64))
+    ahead = places[turns < 0].mean() - places[turns > 0].mean()
+    spread = places.std(ddof=1) * math.sqrt(n / (n_past * (n - n_past)))
+    return float(ndtr(ahead / spread)) if spread > 0.0 else 0.5
 
 
 def rank_correlation(A: Floats, b: Floats) -> Floats:  # (M, n), (n,) -> (M,)

@@ -33,9 +33,17 @@ from metatpe._history import History, Moment, Observations, is_whole
 from metatpe._kde import Parzen
 from metatpe._kernel import MAX_EXACT, all_cells
 from metatpe._pareto import levels, split
-from metatpe._record import REST, TARGET, Plan, read_plan, system_attributes, user_attributes
+from metatpe._record import (
+    REST,
+    TARGET,
+    Plan,
+    Turn,
+    read_plan,
+    system_attributes,
+    user_attributes,
+)
 from metatpe._transfer import Past, Settings
-from metatpe._trust import N_JUDGED
+from metatpe._trust import N_JUDGED, N_TURNS, chance_of_the_past
 from metatpe._warm_start import first_configurations
 from metatpe.space import Floats, Ints, Space
 from metatpe.tasks import Task, joined, n_usable
@@ -332,14 +340,28 @@ class MetaTPESampler(BaseSampler):
         X_good, X_bad = self._split(moment)
         good, weights, kept = past.weigh(X_good, *_judged(moment.observations))
         tasks = [Densities(good, Parzen(moment.space.columns, X_bad)), *past.densities]
-        X = moment.with_fixed(draw_candidates(tasks, weights, self._n_ei_candidates, rng=rng))
+        turn = self._turn(moment, weights)
+        used = np.eye(1, len(tasks))[0] if turn == "own" else weights
+        X = moment.with_fixed(draw_candidates(tasks, used, self._n_ei_candidates, rng=rng))
         if not may_repeat:
             is_new = moment.is_new(X)
             X = X[is_new] if is_new.any() else self._new_at_random(moment, "acquisition")
-        best = X[np.argmax(score(tasks, weights, X))]
+        best = X[np.argmax(score(tasks, used, X))]
         named = dict(zip((TARGET, *past.names), weights.tolist(), strict=True))
         names = tuple(moment.space.names[j] for j in kept)
-        return Plan("acquisition", moment.values(best), named, names)
+        return Plan("acquisition", moment.values(best), named, names, turn=turn)
+
+    def _turn(self, moment: Moment, weights: Floats) -> Turn | None:
+        """Return whose turn it is: the past's, in proportion to what its turns have given."""
+        if self._settings.is_naive or weights[0] >= 1.0:
+            return None
+        done = moment.observations
+        last = np.flatnonzero(done.turns)[-N_TURNS:]
+        level = levels(done.losses[last], done.violation[last], done.lateness[last])
+        is_past = self._rng(moment.trial, "turn").random() < chance_of_the_past(
+            level, done.turns[last]
+        )
+        return "past" if is_past else "own"
 
     def _split(self, moment: Moment) -> tuple[Floats, Floats]:  # (n_good, d), (n_bad, d)
         """Return the study's observations; what is being evaluated stands on the bad side."""
