@@ -312,3 +312,13 @@ def test_what_runs_is_not_new() -> None:
     here = moment([running, frozen(**ASKING)], space)
     X = space.encode([{"i": 1, "c": "p", "f": 0.5}, {"i": 1, "c": "p", "f": 0.0}])
     assert here.is_new(X).tolist() == [False, True]
+    assert here.is_running(X).tolist() == [True, False]
+
+
+def test_what_was_evaluated_is_not_new_and_does_not_run() -> None:
+    space = Space(GRID)
+    done = frozen({"i": 1, "c": "p", "f": 0.5}, 0.0, space=GRID)
+    here = moment([done, frozen(**ASKING)], space)
+    X = space.encode([{"i": 1, "c": "p", "f": 0.5}])
+    assert not here.is_new(X).any()
+    assert not here.is_running(X).any()

@@ -338,10 +338,14 @@ class Moment:
 
     def is_new(self, X: Floats, *, complete_only: bool = False) -> Mask:  # (C, d) -> (C,)
         """Return which configurations nobody has evaluated or is evaluating."""
+        seen = self.observations.seen.has(X, complete_only=complete_only)
+        return ~(seen | self.is_running(X, complete_only=complete_only))
+
+    def is_running(self, X: Floats, *, complete_only: bool = False) -> Mask:  # (C, d) -> (C,)
+        """Return which configurations others are evaluating; none in a continuous space."""
         running = Seen(self.space.columns)
         running.add(self.running)
-        seen = self.observations.seen.has(X, complete_only=complete_only)
-        return ~(seen | running.has(X, complete_only=complete_only))
+        return running.has(X, complete_only=complete_only)
 
     def with_fixed(self, X: Floats) -> Floats:  # (C, d) -> (C, d)
         """Return the configurations with the values that were enqueued with the trial."""
