@@ -114,6 +114,22 @@ def best_curve(problem: Problem, values: Floats) -> Floats:  # (n, 1) -> (n,)
     return best
 
 
+def progress_curve(
+    problem: Problem, values: Floats, *, scale: Scale = "paper", raw: bool = False
+) -> Floats:  # (n, m) -> (n,)
+    """Return the hypervolume of a run with several objectives, the best value of one with one.
+
+    Args:
+        problem: The problem that was run.
+        values: The objectives of each evaluation, in the order of the run.
+        scale: Of the hypervolume.
+        raw: The same.
+    """
+    if problem.n_objectives == 1:
+        return best_curve(problem, values)
+    return hypervolume_curve(problem, values, scale=scale, raw=raw)
+
+
 def attainment_surfaces(
     problem: Problem, runs: Sequence[Floats], percentiles: Sequence[float] = (25, 50, 75)
 ) -> dict[float, Floats]:

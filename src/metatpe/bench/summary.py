@@ -22,7 +22,7 @@ from typing import TypeVar
 import numpy as np
 from scipy.stats import rankdata, wilcoxon
 
-from metatpe.bench.metrics import Scale, best_curve, hypervolume_curve, standard_error
+from metatpe.bench.metrics import Scale, progress_curve, standard_error
 from metatpe.bench.plan import AT
 from metatpe.bench.problems import Floats, Problem, get_problem, suite_of, unknown_name
 from metatpe.bench.records import Trace
@@ -96,14 +96,12 @@ def curves_of(
 def _curves(
     problem: Problem, traces: Mapping[str, Mapping[int, Trace]], scale: Scale, raw: bool
 ) -> Curves:
-    def curve(trace: Trace) -> Floats:
-        if problem.n_objectives == 1:
-            return best_curve(problem, trace.values)
-        return hypervolume_curve(problem, trace.values, scale=scale, raw=raw)
-
     is_loss = problem.n_objectives == 1 and problem.directions[0] == "minimize"
     by_method = {
-        label: {seed: curve(trace) for seed, trace in sorted(by_seed.items())}
+        label: {
+            seed: progress_curve(problem, trace.values, scale=scale, raw=raw)
+            for seed, trace in sorted(by_seed.items())
+        }
         for label, by_seed in traces.items()
     }
     return Curves(problem.name, -1.0 if is_loss else 1.0, by_method)
