@@ -28,6 +28,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import optuna
@@ -50,6 +51,7 @@ from metatpe.bench.records import (
 
 _PACKAGES = ("numpy", "scipy", "optuna", "moocore")
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+T = TypeVar("T")
 OnProgress = Callable[[int, int, Record | None], None]  # how many are done, of how many; the last
 
 
@@ -249,6 +251,13 @@ def _in_processes(runs: Sequence[Run], jobs: int) -> Iterator[Record]:
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
+
+
+def in_one_thread(function: Callable[[], T]) -> T:
+    """Return what a function returns in a process of its own that computes with one thread."""
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, mp_context=context) as pool, _environment(_ONE_THREAD):
+        return pool.submit(function).result()
 
 
 def _begin_worker(lifeline: Connection) -> None:

@@ -1,0 +1,185 @@
+r"""Attainment surfaces: which objective values half of the runs have reached, and the true front.
+
+The q % surface borders what q % of the runs dominate; 50 % is drawn as a line, 25 to 75 % as a
+band. Axes are the paper's: time to the right, the other objective upwards, in their own units,
+and in log scale where the hypervolume takes it in log scale.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from metatpe.bench.figures._curves import grouped
+from metatpe.bench.figures._figure import Figure, Measure, Table
+from metatpe.bench.metrics import attainment_surfaces
+from metatpe.bench.plan import Run, plan
+from metatpe.bench.problems import Floats, Problem, get_problem, problem_names
+from metatpe.bench.records import Trace
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Picture
+
+_PERCENTAGES = (25, 50, 75)
+_FRONT = "true front"
+_METHODS = (
+    "meta-tpe",
+    "mo-tpe",
+    "only-warm-start",
+    "random",
+    "optuna-tpe-multivariate+warm",
+    "optuna-gp-log+warm",
+)
+_QUICK = ("meta-tpe", "mo-tpe", "only-warm-start", "random")
+_SHOWN = 0.92  # of the corners of the 50 % surfaces, in each objective
+_UNITS = {"train_time": "training time / s", "val_loss": "validation error"}
+_UNITS |= {"decoding_time": "decoding time / s", "bleu": "BLEU"}
+
+
+def _plan(suite: str, seeds: Iterable[int], quick: bool) -> tuple[Run, ...]:
+    return plan([suite], _QUICK if quick else _METHODS, seeds)
+
+
+def _numbers(traces: Sequence[Trace], measure: Measure) -> Table:
+    """Return the corners of all surfaces; the true front is the one without a percentage."""
+    import pandas as pd
+
+    groups = grouped(traces, lambda run: (run.problem, run.method))
+    parts = []
+    for name in problem_names():
+        here = {method: groups[name, method] for method in _METHODS if (name, method) in groups}
+        if not here:
+            continue
+        problem = get_problem(name)
+        for method, members in here.items():
+            surfaces = attainment_surfaces(problem, [t.values for t in members], _PERCENTAGES)
+            for percentage, corners in surfaces.items():
+                parts.append(_part(problem, method, percentage, len(members), corners))
+        assert problem.front is not None
+        parts.append(_part(problem, _FRONT, None, 0, problem.front))
+    return pd.concat(parts, ignore_index=True).astype({"percentage": "Int64"})
+
+
+def _part(
+    problem: Problem, method: str, percentage: float | None, n_seeds: int, corners: Floats
+) -> Table:
+    import pandas as pd
+
+    part = pd.DataFrame(corners, columns=list(problem.objective_names))
+    part.insert(0, "problem", problem.name)
+    part.insert(1, "method", method)
+    part.insert(2, "percentage", percentage)
+    part.insert(3, "seeds", n_seeds)
+    return part
+
+
+def _draw(table: Table) -> Picture:
+    from metatpe.bench.figures._style import legend_below, method_lines, panels, title_of
+
+    problems = table["problem"].unique()
+    methods = [name for name in table["method"].unique() if name != _FRONT]
+    lines = method_lines(methods)
+    n_rows = 2 if len(problems) > 3 else 1
+    picture, axes = panels(n_rows, -(-len(problems) // n_rows), 2.2 * n_rows + 0.4)
+    for axis, name in zip(axes.flat, problems, strict=True):
+        problem, here = get_problem(name), table[table["problem"] == name]
+        worst = problem.losses(_values(problem, here)).max(axis=0)
+        for method in [name for name in methods if (here["method"] == name).any()]:
+            own = here[here["method"] == method]
+            surfaces = {
+                q: staircase(problem, _values(problem, own[own["percentage"] == q]), worst)
+                for q in _PERCENTAGES
+            }
+            _draw_surfaces(axis, surfaces, lines[method], method)
+        front = _values(problem, here[here["method"] == _FRONT])
+        _draw_front(axis, staircase(problem, front, worst))
+        axis.set_title(title_of(name))
+        _finish(axis, problem, front, _values(problem, here[here["percentage"] == 50]))
+    legend_below(picture, 5 if len(methods) < 5 else 4, [*methods, _FRONT])
+    return picture
+
+
+def _values(problem: Problem, table: Table) -> Floats:  # (k, 2)
+    values: Floats = table[list(problem.objective_names)].to_numpy(np.float64)
+    return values
+
+
+def staircase(problem: Problem, corners: Floats, worst: Floats) -> Floats:  # (2 k + 1, 2)
+    """Return the border of what the corners (k, 2) dominate.
+
+    Args:
+        problem: Its directions say what dominates what.
+        corners: In the problem's own units, none dominating another.
+        worst: The losses (2,) up to which the border goes.
+    """
+    losses = problem.losses(corners)
+    losses = losses[np.argsort(losses[:, 0], kind="stable")]
+    border = np.empty((2 * len(losses) + 1, 2))
+    border[1::2] = losses
+    border[0] = losses[0, 0], worst[1]
+    border[-1] = worst[0], losses[-1, 1]
+    border[2:-1:2] = np.maximum(losses[1:], losses[:-1])  # the inner edges between two corners
+    return problem.losses(border)
+
+
+def _draw_surfaces(axis: Any, surfaces: dict[int, Floats], line: Any, method: str) -> None:
+    low, middle, high = (surfaces[q] for q in _PERCENTAGES)
+    band = np.concatenate([low, high[::-1]])
+    axis.fill(band[:, 1], band[:, 0], color=line.colour, alpha=0.13, linewidth=0)
+    axis.plot(
+        middle[:, 1],
+        middle[:, 0],
+        color=line.colour,
+        linestyle=line.dashes,
+        linewidth=line.width,
+        marker=line.marker or None,
+        markevery=slice(1, None, 6),
+        label=method,
+    )
+
+
+def _draw_front(axis: Any, border: Floats) -> None:
+    from metatpe.bench.figures._style import FRONT
+
+    axis.plot(
+        border[:, 1],
+        border[:, 0],
+        color="black",
+        linestyle=FRONT.dashes,
+        linewidth=FRONT.width,
+        label=_FRONT,
+    )
+
+
+def _finish(axis: Any, problem: Problem, front: Floats, middle: Floats) -> None:
+    """Name and scale the axes; show where most corners are, not the long way to the worst ones."""
+    from metatpe.bench.figures._style import log_ticks, padded
+
+    quality, time = problem.objective_names
+    axis.set(xlabel=_UNITS.get(time, time), ylabel=_UNITS.get(quality, quality))
+    is_log = problem.log_objectives
+    axis.set(xscale="log" if is_log[1] else "linear", yscale="log" if is_log[0] else "linear")
+    best = problem.losses(front).min(axis=0)
+    most = np.quantile(problem.losses(middle), _SHOWN, axis=0)
+    limits = problem.losses(np.stack([best, most]))  # (2, m)
+    axis.set_xlim(padded(limits[:, 1], is_log[1]))
+    axis.set_ylim(padded(limits[:, 0], is_log[0]))
+    if is_log[0]:
+        log_ticks(axis.yaxis, limits[:, 0])
+
+
+def _figure(suite: str, title: str) -> Figure:
+    return Figure(
+        name=f"eaf-{suite}",
+        about=f"objective values that half of the runs reach (25 to 75 % as bands) on {title}",
+        numbers=_numbers,
+        draw=_draw,
+        problems=problem_names(suite),
+        plan=partial(_plan, suite),
+    )
+
+
+FIGURES = (_figure("hpolib", "HPOlib"), _figure("nmt", "NMT-Bench"))

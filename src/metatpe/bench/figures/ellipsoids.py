@@ -1,0 +1,202 @@
+"""One objective, and past tasks of known similarity: the same function around another centre.
+
+`ellipsoid`: one past task around c*, and what it weighs. `n-tasks`: several past tasks around the
+same c, each with observations of its own. The target has its centre at 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from metatpe.bench.figures._curves import grouped, mean_curve
+from metatpe.bench.figures._figure import Figure, Measure, Table
+from metatpe.bench.plan import Run, plan
+from metatpe.bench.records import Trace
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Picture
+
+_N_EVALUATIONS = 200
+_TPE = "mo-tpe"  # with one objective it is TPE
+
+# ellipsoid ------------------------------------------------------------------------------------
+
+_TARGET = "ellipsoid4"
+_PAST = {c: _TARGET if c == 0 else f"{_TARGET}-c{c}" for c in range(5)}
+_WITH_PAST = ("meta-tpe", "naive-meta-tpe")
+
+
+def _plan_centres(seeds: Iterable[int], quick: bool) -> tuple[Run, ...]:
+    runs: list[Run] = []
+    for seed in seeds:
+        runs += plan([_TARGET], [_TPE], [seed], n_evaluations=_N_EVALUATIONS)
+        for name in _PAST.values():
+            runs += plan([_TARGET], _WITH_PAST, [seed], n_evaluations=_N_EVALUATIONS, past=[name])
+    return tuple(runs)
+
+
+def _numbers_of_centres(traces: Sequence[Trace], measure: Measure) -> Table:
+    import pandas as pd
+
+    centres = {name: c for c, name in _PAST.items()}
+    groups = grouped(
+        traces, lambda run: (run.method, centres[run.past[0].problem] if run.past else None)
+    )
+    parts = []
+    for (method, c), members in sorted(groups.items(), key=lambda g: (g[0][0], g[0][1] or 0)):
+        part = mean_curve(members).assign(weight=_median_weight(members))
+        part.insert(0, "method", method)
+        part.insert(1, "c", c)
+        parts.append(part)
+    return pd.concat(parts, ignore_index=True).astype({"c": "Int64", "weight": float})
+
+
+def _median_weight(traces: Sequence[Trace]) -> Any:  # (n,), None without a past
+    """Return the median over runs of what the past task weighs; NaN before it is weighed."""
+    if not traces[0].run.past:
+        return None
+    name = traces[0].run.past[0].problem
+    nothing = np.full(len(traces[0].values), np.nan)
+    weights = np.stack([trace.weights.get(name, nothing) for trace in traces])
+    median = nothing.copy()
+    is_weighed = np.isfinite(weights).any(axis=0)  # not where all runs chose at random
+    median[is_weighed] = np.nanmedian(weights[:, is_weighed], axis=0)
+    return median
+
+
+def _draw_centres(table: Table) -> Picture:
+    from metatpe.bench.figures._style import METHODS, ORDERED, draw_curve, legend_below, panels
+
+    picture, axes = panels(1, 3, 2.7)
+    titles = {"meta-tpe": "meta-tpe", "naive-meta-tpe": "naive-meta-tpe: equal weights"}
+    centres = sorted(table["c"].dropna().unique())
+    lines = dict(zip(centres, ORDERED, strict=False))
+    for axis, (method, title) in zip(axes[0], titles.items(), strict=False):
+        curves = {
+            _label(c): table[(table["method"] == method) & (table["c"] == c)] for c in centres
+        }
+        curves["TPE, no past"] = table[table["method"] == _TPE]
+        for nth, (label, rows) in enumerate(curves.items()):
+            line = lines[centres[nth]] if nth < len(centres) else METHODS["optuna-gp-log"]
+            x, mean, se = _columns(rows)
+            draw_curve(axis, x, mean, se, line, label=label, nth=nth)
+        axis.set(title=title, xlabel="evaluations", ylabel="best value", yscale="log")
+    low, high = zip(*(axis.get_ylim() for axis in axes[0, :2]), strict=True)
+    for axis in axes[0, :2]:
+        axis.set_ylim(min(low), max(high))
+    for nth, c in enumerate(centres):
+        rows = table[(table["method"] == "meta-tpe") & (table["c"] == c)]
+        weight = rows["weight"].to_numpy()
+        line = lines[c]
+        draw_curve(
+            axes[0, 2],
+            *_columns(rows)[:1],
+            weight,
+            np.nan * weight,
+            line,
+            label=_label(c),
+            nth=nth,
+        )
+    axes[0, 2].set(title="what the past task weighs (median)", xlabel="evaluations")
+    axes[0, 2].set(ylabel="weight", ylim=(0, 0.55))
+    legend_below(picture, 6)
+    return picture
+
+
+def _label(c: int) -> str:
+    return f"c* = {c}"
+
+
+def _columns(rows: Table) -> tuple[Any, Any, Any]:
+    x, mean, se = (rows[name].to_numpy(np.float64) for name in ("evaluations", "mean", "se"))
+    return x, mean, np.minimum(se, 0.9 * mean)  # a band that reaches 0 has no place on a log axis
+
+
+# n-tasks --------------------------------------------------------------------------------------
+
+_LARGE = "ellipsoid10"
+_CENTRES = (0, 1, 2, 3)
+_N_TASKS = (1, 2, 4, 8)
+_N_START = 10
+
+
+def _plan_numbers(seeds: Iterable[int], quick: bool) -> tuple[Run, ...]:
+    runs: list[Run] = []
+    for seed in seeds:
+        runs += _runs_of_large(_TPE, seed, None)
+        for c in _CENTRES:
+            for n_tasks in _N_TASKS:
+                runs += _runs_of_large("meta-tpe", seed, [_centred(c)] * n_tasks)
+    return tuple(runs)
+
+
+def _centred(c: int) -> str:
+    return _LARGE if c == 0 else f"{_LARGE}-c{c}"
+
+
+def _runs_of_large(method: str, seed: int, past: Sequence[str] | None) -> tuple[Run, ...]:
+    return plan(
+        [_LARGE], [method], [seed], n_evaluations=_N_EVALUATIONS, n_start=_N_START, past=past
+    )
+
+
+def _numbers_of_tasks(traces: Sequence[Trace], measure: Measure) -> Table:
+    """Return a curve for each centre and number of tasks; no task at all is the same in each."""
+    import pandas as pd
+
+    groups = grouped(traces, lambda run: (run.past[0].problem if run.past else "", len(run.past)))
+    parts = []
+    for c in _CENTRES:
+        for n_tasks in (0, *_N_TASKS):
+            members = groups.get((_centred(c) if n_tasks else "", n_tasks))
+            if members:
+                part = mean_curve(members)
+                part.insert(0, "c", c)
+                part.insert(1, "tasks", n_tasks)
+                parts.append(part)
+    return pd.concat(parts, ignore_index=True)
+
+
+def _draw_numbers(table: Table) -> Picture:
+    from metatpe.bench.figures._style import METHODS, ORDERED, draw_curve, legend_below, panels
+
+    centres = table["c"].unique()
+    picture, axes = panels(1, len(centres), 2.4, sharey=True)
+    for axis, c in zip(axes[0], centres, strict=True):
+        here = table[table["c"] == c]
+        for nth, n_tasks in enumerate(here["tasks"].unique()):
+            line = ORDERED[nth - 1] if n_tasks else METHODS["optuna-gp-log"]
+            label = _task_label(n_tasks)
+            draw_curve(axis, *_columns(here[here["tasks"] == n_tasks]), line, label=label, nth=nth)
+        axis.set(title=f"past tasks around c = {c}", xlabel="evaluations", yscale="log")
+    axes[0, 0].set_ylabel("best value")
+    legend_below(picture, 5)
+    return picture
+
+
+def _task_label(n_tasks: int) -> str:
+    return {0: "TPE, no past", 1: "1 past task"}.get(n_tasks, f"{n_tasks} past tasks")
+
+
+FIGURES = (
+    Figure(
+        name="ellipsoid",
+        about="best value on the 4-D ellipsoid, and the weight of one past task, by similarity",
+        numbers=_numbers_of_centres,
+        draw=_draw_centres,
+        plan=_plan_centres,
+        n_seeds=50,
+        n_quick_seeds=8,
+    ),
+    Figure(
+        name="n-tasks",
+        about="best value on the 10-D ellipsoid with 0, 1, 2, 4 and 8 past tasks, by similarity",
+        numbers=_numbers_of_tasks,
+        draw=_draw_numbers,
+        plan=_plan_numbers,
+        n_quick_seeds=3,
+    ),
+)

@@ -1,0 +1,179 @@
+"""The hypervolume over evaluations: all methods (hv-…), and one method with several η (eta-…)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from metatpe.bench.figures._curves import grouped, mean_curve
+from metatpe.bench.figures._figure import Figure, Measure, Table
+from metatpe.bench.methods import get_method, method_names
+from metatpe.bench.metrics import hypervolume_curve
+from metatpe.bench.plan import N_START, Run, plan
+from metatpe.bench.problems import get_problem, problem_names
+from metatpe.bench.records import Trace
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Picture
+
+_QUICK = (
+    "meta-tpe",
+    "naive-meta-tpe",
+    "only-warm-start",
+    "mo-tpe",
+    "random",
+    "optuna-tpe-multivariate",
+    "optuna-tpe-multivariate+warm",
+)
+_ETAS = (1.5, 2.0, 2.5, 5.0)
+_DEFAULT_ETA = 2.5
+_FRONT = "true front"
+
+
+def _plan_methods(suite: str, seeds: Iterable[int], quick: bool) -> tuple[Run, ...]:
+    return plan([suite], _QUICK if quick else method_names(), seeds)
+
+
+def _plan_etas(suite: str, seeds: Iterable[int], quick: bool) -> tuple[Run, ...]:
+    seeds = list(seeds)
+    settings: list[dict[str, float]] = [
+        {} if eta == _DEFAULT_ETA else {"eta": eta} for eta in _ETAS
+    ]
+    return tuple(run for s in settings for run in plan([suite], ["meta-tpe"], seeds, settings=s))
+
+
+def _eta(run: Run) -> str:
+    return str(dict(run.settings).get("eta", _DEFAULT_ETA))
+
+
+def _numbers(
+    curve: str, name: Callable[[Run], str], traces: Sequence[Trace], measure: Measure
+) -> Table:
+    """Return the mean curves, the problems in the order of the suite, and the true front."""
+    import pandas as pd
+
+    groups = grouped(traces, lambda run: (run.problem, name(run)))
+    names = _sorted({name for _, name in groups})
+    parts = []
+    for problem in problem_names():
+        for key in [(problem, name) for name in names if (problem, name) in groups]:
+            part = mean_curve(groups[key], measure)
+            parts.append(part.assign(problem=problem, **{curve: key[1]}))
+        if parts and problem == parts[-1]["problem"].iloc[0]:
+            front = parts[-1].tail(1).assign(mean=_front(problem, measure), se=None, seeds=0)
+            parts.append(front.assign(**{curve: _FRONT}))
+    columns = ["problem", curve, "evaluations", "mean", "se", "seeds"]
+    return pd.concat(parts, ignore_index=True)[columns].astype({"se": float})
+
+
+def _sorted(names: Iterable[str]) -> list[str]:
+    known = list(method_names())
+    return sorted(names, key=lambda name: (known.index(name) if name in known else -1, name))
+
+
+def _front(problem: str, measure: Measure) -> float:
+    loaded = get_problem(problem)
+    assert loaded.front is not None
+    curve = hypervolume_curve(loaded, loaded.front, scale=measure.scale, raw=measure.raw)
+    return float(curve[-1])
+
+
+def _draw_methods(table: Table) -> Picture:
+    """Draw a column a dataset; above what starts from the past, below what starts at random."""
+    from metatpe.bench.figures._style import base, legend_below, method_lines, panels
+
+    methods = [name for name in table["method"].unique() if name != _FRONT]
+    lines = method_lines(methods)
+    problems = table["problem"].unique()
+    picture, axes = panels(2, len(problems), 4.5, sharex=True)
+    for column, problem in enumerate(problems):
+        here = table[table["problem"] == problem]
+        for row, is_warm in enumerate((True, False)):
+            # The best known is in both rows, to compare the rows by.
+            shown = [m for m in methods if _is_warm(m) == is_warm or m == "meta-tpe"]
+            _draw_panel(axes[row, column], here, "method", {m: lines[m] for m in shown}, base)
+        _finish_column(axes[:, column], problem)
+    axes[0, 0].set_ylabel("from warm starts\nnormalised hypervolume")
+    axes[1, 0].set_ylabel("from random starts\nnormalised hypervolume")
+    order = [*dict.fromkeys(map(base, methods)), _FRONT]
+    legend_below(picture, 5, order)
+    return picture
+
+
+def _is_warm(method: str) -> bool:
+    return get_method(method).first != "random"
+
+
+def _draw_etas(table: Table) -> Picture:
+    from metatpe.bench.figures._style import ORDERED, legend_below, panels
+
+    problems = table["problem"].unique()
+    etas = [name for name in table["eta"].unique() if name != _FRONT]
+    picture, axes = panels(1, len(problems), 2.3)
+    for axis, problem in zip(axes[0], problems, strict=True):
+        here = table[table["problem"] == problem]
+        _draw_panel(axis, here, "eta", dict(zip(etas, ORDERED, strict=False)), _eta_label)
+        _finish_column([axis], problem)
+    axes[0, 0].set_ylabel("normalised hypervolume")
+    legend_below(picture, 5, [*map(_eta_label, etas), _FRONT])
+    return picture
+
+
+def _eta_label(eta: str) -> str:
+    return f"η = {eta}"
+
+
+def _draw_panel(
+    axis: Any, table: Table, curve: str, lines: dict[str, Any], label: Callable[[str], str]
+) -> None:
+    """Draw the curves of one problem from the first configurations on, and the true front."""
+    from metatpe.bench.figures._style import FRONT, draw_curve
+
+    after = table[table["evaluations"] >= min(N_START, table["evaluations"].max())]
+    for nth, (name, line) in enumerate(lines.items()):
+        rows = after[after[curve] == name]
+        if len(rows):
+            x, mean, se = (rows[c].to_numpy() for c in ("evaluations", "mean", "se"))
+            draw_curve(axis, x, mean, se, line, label=label(name), nth=nth)
+    front = float(table.loc[table[curve] == _FRONT, "mean"].iloc[0])
+    axis.axhline(
+        front, color=FRONT.colour, linestyle=FRONT.dashes, linewidth=FRONT.width, label=_FRONT
+    )
+
+
+def _finish_column(axes: Sequence[Any], problem: str) -> None:
+    from metatpe.bench.figures._style import count_axis, title_of
+
+    axes[0].set_title(title_of(problem))
+    axes[-1].set_xlabel("evaluations")
+    for axis in axes:
+        count_axis(axis, (5, 10, 20, 50, 100))
+
+
+def _of_methods(suite: str, title: str) -> Figure:
+    return Figure(
+        name=f"hv-{suite}",
+        about=f"normalised hypervolume of all methods over evaluations on {title}",
+        numbers=partial(_numbers, "method", lambda run: run.method),
+        draw=_draw_methods,
+        problems=problem_names(suite),
+        plan=partial(_plan_methods, suite),
+        has_hypervolume=True,
+    )
+
+
+def _of_etas(suite: str, title: str) -> Figure:
+    return Figure(
+        name=f"eta-{suite}",
+        about=f"normalised hypervolume of meta-tpe with η = 1.5, 2, 2.5 and 5 on {title}",
+        numbers=partial(_numbers, "eta", _eta),
+        draw=_draw_etas,
+        problems=problem_names(suite),
+        plan=partial(_plan_etas, suite),
+        has_hypervolume=True,
+    )
+
+
+_SUITES = {"hpolib": "HPOlib", "nmt": "NMT-Bench"}
+FIGURES = tuple(make(*suite) for make in (_of_methods, _of_etas) for suite in _SUITES.items())
