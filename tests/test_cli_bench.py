@@ -252,7 +252,7 @@ def test_ctrl_c_keeps_what_is_finished_and_says_how_to_go_on(tmp_path: Path) -> 
     assert not read_results(tmp_path / "results").corrupt
 
 
-@pytest.mark.parametrize("command", ["list", "run", "table", "compact"])
+@pytest.mark.parametrize("command", ["list", "run", "table", "compact", "reproduce"])
 def test_every_command_has_help_with_an_example(command: str, tmp_path: Path) -> None:
     run = bench(command, "--help", cwd=tmp_path)
     assert run.exit_code == 0

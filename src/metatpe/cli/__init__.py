@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import metatpe
-from metatpe.cli import _bench, _demo, _tasks
+from metatpe.cli import _bench, _demo, _reproduce, _tasks
 
 app = typer.Typer(
     help="Hyperparameter search that starts from what earlier searches learned.",
@@ -32,6 +32,7 @@ app.command()(_demo.demo)
 app.command()(_tasks.tasks)
 app.command()(_tasks.similarity)
 app.command("import")(_tasks.import_)
+_bench.app.command()(_reproduce.reproduce)
 app.add_typer(_bench.app, name="bench")
 
 

@@ -1,4 +1,4 @@
-"""`metatpe bench`: list, run, table and compact."""
+"""`metatpe bench`: list, run, table and compact; `_reproduce` adds the figures."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from metatpe.bench.summary import Entry
 
 app = typer.Typer(
-    help="The paper's experiments: problems, methods, runs and tables.", no_args_is_help=True
+    help="The paper's experiments: problems, methods, runs, tables and figures.",
+    no_args_is_help=True,
 )
 _WINDOW = 900.0  # seconds that the time left is estimated from: some runs take a minute
 
@@ -60,8 +61,8 @@ def list_(as_json: AsJson = False) -> None:
     if as_json:
         print_json({"problems": problems, "methods": methods})
         return
-    _print_rows("Problems", problems, ("name", "space", "objectives", "missing"))
-    _print_rows("Methods", methods, ("name", "about", "first", "missing"))
+    print_rows("Problems", problems, ("name", "space", "objectives", "missing"))
+    print_rows("Methods", methods, ("name", "about", "first", "missing"))
 
 
 def _describe_problem(name: str) -> dict[str, Any]:
@@ -87,7 +88,7 @@ def _describe_method(name: str) -> dict[str, Any]:
     return {"name": name, **about, "missing": method.missing}
 
 
-def _print_rows(title: str, rows: Sequence[dict[str, Any]], columns: Sequence[str]) -> None:
+def print_rows(title: str, rows: Sequence[dict[str, Any]], columns: Sequence[str]) -> None:
     table = Table(title=title, title_justify="left")
     shown = [c for c in columns if any(row.get(c) for row in rows)]
     for column in shown:
@@ -151,19 +152,19 @@ def run(
     with plain_failures():
         methods, missing = _available(method)
         runs = plan(
-            _names(problem),
+            split_names(problem),
             methods,
-            _seeds(seeds),
+            seeds_of(seeds),
             n_evaluations=evaluations,
             n_start=start,
             n_past=n_past,
-            past=None if past is None else _names(past),
+            past=None if past is None else split_names(past),
             settings=dict(map(_setting, setting or ())),
         )
         for name in dict.fromkeys(name for run in runs for name in _involved(run)):
             get_problem(name)  # its table is there, before anything is written
-        outcome = _run(runs, out, jobs, ray)
-    _print_outcome(outcome, out, missing)
+        outcome = run_with_bar(runs, out, jobs, ray)
+    print_outcome(outcome, out, missing)
     raise typer.Exit(1 if outcome.failed else 0)
 
 
@@ -171,7 +172,7 @@ def _involved(run: Run) -> tuple[str, ...]:
     return (run.problem, *(past.problem for past in run.past))
 
 
-def _run(runs: Sequence[Run], out: Path, jobs: int, ray: str | None) -> Outcome:
+def run_with_bar(runs: Sequence[Run], out: Path, jobs: int, ray: str | None) -> Outcome:
     with progress_bar(Console(stderr=True), window=_WINDOW) as progress:
         bar = progress.add_task("starting", total=len(runs))
 
@@ -190,7 +191,7 @@ def _run(runs: Sequence[Run], out: Path, jobs: int, ray: str | None) -> Outcome:
             fail(str(error))
 
 
-def _print_outcome(outcome: Outcome, out: Path, missing: Sequence[str]) -> None:
+def print_outcome(outcome: Outcome, out: Path, missing: Sequence[str]) -> None:
     print(f"{outcome.n_finished} runs were finished and {outcome.n_skipped} were there: {out}")
     for sentence in [*missing, *(f"{entry}; it was run again" for entry in outcome.corrupt)]:
         typer.echo(sentence, err=True)
@@ -201,7 +202,7 @@ def _print_outcome(outcome: Outcome, out: Path, missing: Sequence[str]) -> None:
 
 def _available(names: str) -> tuple[list[str], list[str]]:
     """Return the methods that can be run, and a sentence about each of the others."""
-    wanted = list(method_names()) if names == "all" else _names(names)
+    wanted = list(method_names()) if names == "all" else split_names(names)
     missing = {name: get_method(name).missing for name in wanted}
     sentences = [f"{sentence} (left out)" for sentence in missing.values() if sentence]
     if len(sentences) == len(wanted):
@@ -209,11 +210,11 @@ def _available(names: str) -> tuple[list[str], list[str]]:
     return [name for name in wanted if not missing[name]], sentences
 
 
-def _names(text: str) -> list[str]:
+def split_names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
-def _seeds(text: str) -> range:
+def seeds_of(text: str) -> range:
     first, dash, last = text.partition("-")
     if not first.isdecimal() or (dash and not last.isdecimal()):
         raise ValueError(
@@ -276,12 +277,12 @@ def table(
     else:
         for name in dict.fromkeys(entry.problem for entry in entries):
             _print_table([entry for entry in entries if entry.problem == name], against)
-    _print_left_out(found)
+    print_left_out(found)
 
 
 def _chosen(found: Results, problem: str | None, method: str | None) -> list[Trace]:
-    problems = {member for name in _names(problem or "") for member in expand(name)}
-    methods = set(_names(method or ""))
+    problems = {member for name in split_names(problem or "") for member in expand(name)}
+    methods = set(split_names(method or ""))
     for name in methods:
         get_method(name)
     traces = [
@@ -296,7 +297,7 @@ def _chosen(found: Results, problem: str | None, method: str | None) -> list[Tra
 
 
 def _numbers(text: str) -> list[int]:
-    numbers = _names(text)
+    numbers = split_names(text)
     if not numbers or not all(n.isdecimal() and int(n) for n in numbers):
         raise ValueError(f"--at must be numbers of evaluations such as 10,100, but is {text!r}.")
     return sorted({int(n) for n in numbers})
@@ -332,7 +333,7 @@ def _last(entry: Entry) -> tuple[str, str, str, str]:
     return rank, difference, f"{versus.p:.2g}", needs
 
 
-def _print_left_out(found: Results) -> None:
+def print_left_out(found: Results) -> None:
     for entry in found.corrupt:
         typer.echo(str(entry), err=True)
     for record in found.failed:
@@ -359,4 +360,4 @@ def compact(
         paths = write_compact(found.traces, out)
     for path in paths:
         print(f"{path}  {path.stat().st_size / 1024:,.0f} KiB")
-    _print_left_out(found)
+    print_left_out(found)
