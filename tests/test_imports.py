@@ -17,7 +17,7 @@ PACKAGE = ROOT / "src" / "metatpe"
 # Bottom to top. A module imports from its own layer and from those before it.
 LAYERS = [
     {"space"},
-    {"_storage", "_frames", "_infer", "_mlflow", "_task_file"},
+    {"_storage", "_frames", "_infer", "_mlflow", "_objective", "_task_file"},
     {"tasks", "_studies", "_record", "_history", "_pareto"},
     {"_kde"},
     {"_importance"},
@@ -27,6 +27,7 @@ LAYERS = [
     {"_warm_start"},
     {"similarity"},
     {"sampler"},
+    {"_tune"},
     {"metatpe"},  # the package itself, as in `from metatpe import __version__`
     {"baselines", "viz"},
     {"bench", "report"},

@@ -6,15 +6,27 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import optuna
 from optuna.distributions import BaseDistribution
 from optuna.storages import BaseStorage
 from optuna.study import Study, StudyDirection
-from optuna.trial import create_trial
+from optuna.trial import FrozenTrial, TrialState, create_trial
 
+from metatpe._pareto import ranks
 from metatpe._storage import StorageError, plain_errors, study_errors
 from metatpe.space import Space
-from metatpe.tasks import Task, n_usable, study_names, used_distributions, why_not, why_not_task
+from metatpe.tasks import (
+    Task,
+    is_counted,
+    losses_of,
+    n_usable,
+    study_names,
+    used_distributions,
+    violation_of,
+    why_not,
+    why_not_task,
+)
 
 
 @dataclass(frozen=True)
@@ -94,6 +106,19 @@ def _summary(
         left_out=reason,
         left=left,
     )
+
+
+def front_of(study: Study) -> list[FrozenTrial]:
+    """Return the best trials, by number: not dominated and feasible; all that share the best."""
+    trials = [
+        t
+        for t in study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+        if is_counted(t) and violation_of(t) == 0.0
+    ]
+    if not trials:
+        return []
+    rank = ranks(np.array([losses_of(t, study.directions) for t in trials]))
+    return [t for t, r in zip(trials, rank, strict=True) if r == 0]
 
 
 def store_task(

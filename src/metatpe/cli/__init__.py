@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import metatpe
-from metatpe.cli import _bench, _demo, _reproduce, _tasks
+from metatpe.cli import _bench, _demo, _reproduce, _tasks, _tune
 
 app = typer.Typer(
     help="Hyperparameter search that starts from what earlier searches learned.",
@@ -29,6 +29,7 @@ def _root(
 
 
 app.command()(_demo.demo)
+app.command()(_tune.tune)
 app.command()(_tasks.tasks)
 app.command()(_tasks.similarity)
 app.command("import")(_tasks.import_)

@@ -71,7 +71,7 @@ def tasks(
     """
     with plain_failures():
         opened = open_storage(storage)
-        defaults = dict(_default(text) for text in default or ())
+        defaults = dict(parse_default(text) for text in default or ())
         study = None
         if like is not None:
             (name,) = study_names(opened, [_literal(like)])
@@ -94,7 +94,8 @@ def _literal(name: str) -> str:
     return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)
 
 
-def _default(text: str) -> tuple[str, Any]:
+def parse_default(text: str) -> tuple[str, Any]:
+    """Read NAME=VALUE."""
     name, is_there, value = text.partition("=")
     if not name or not is_there:
         raise ValueError(f"--default {text!r} is not NAME=VALUE.")

@@ -1,0 +1,314 @@
+"""`metatpe tune`: real worker processes, real storages, Ctrl-C, and what goes wrong."""
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import optuna
+import pytest
+from optuna.study import Study
+from optuna.trial import TrialState
+from rich.console import Console
+from studies import past_study
+from test_cli_tasks import Answer, metatpe, refusal
+
+from metatpe import transfer_history
+
+FUNCTION = """
+import os, signal, time
+def objective(trial):
+    x = trial.suggest_float("x", 0, 1)
+    kind = trial.suggest_categorical("kind", ["a", "b", "c"])
+    {extra}
+    return x, (1 - x) + (kind == "a")
+"""
+COMMAND = """
+import json, sys, time
+lr, layers, act = sys.argv[1:]
+print("training")
+if act == "true":
+    sys.exit("no memory")
+time.sleep({seconds})
+print(json.dumps({{"cost": int(layers), "error": float(lr)}}))
+"""
+TWO = ("--direction", "minimize", "--direction", "minimize")
+
+
+@pytest.fixture(autouse=True)
+def _terminal(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    """A folder of its own; and Optuna, which the command makes quiet, is loud again afterwards."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("metatpe.cli._tune.console", Console(width=200))
+    with warnings.catch_warnings():
+        yield
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+
+
+def write_function(extra: str = "") -> str:
+    Path("train.py").write_text(FUNCTION.format(extra=extra))
+    return "train.py:objective"
+
+
+def write_command(seconds: float = 0.0) -> list[str]:
+    Path("train.py").write_text(COMMAND.format(seconds=seconds))
+    space = ["{lr:log:1e-5:1e-1}", "{layers:int:1:8}", "{amp:true|false}"]
+    return ["--", sys.executable, "train.py", *space]
+
+
+def tune(*arguments: object, storage: str = "sqlite:///studies.db") -> Answer:
+    return metatpe("tune", "--study", "new", "--storage", storage, *arguments)
+
+
+def study_of(storage: str = "sqlite:///studies.db") -> Study:
+    return optuna.load_study(study_name="new", storage=storage)
+
+
+def states(study: Study) -> list[str]:
+    return [t.state.name for t in study.trials]
+
+
+# Functions and commands
+
+
+def test_a_function_is_tuned_with_the_past_and_the_study_goes_on() -> None:
+    past_study(n=10, name="old 1", storage="sqlite:///studies.db")
+    past_study(n=5, name="old one", storage="sqlite:///studies.db", directions=["minimize"])
+    arguments = (write_function(), "--from", "old*", *TWO, "--jobs", 2, "--seed", 0)
+    answer = tune(*arguments, "--trials", 6)
+    assert answer.code == 0, answer
+    lines = answer.out.splitlines()
+    assert lines[0] == "study new in sqlite:///studies.db, past studies: old 1"
+    assert sum(line.startswith("trial ") for line in lines) == 6
+    assert any("| warm_start |" in line and "on the front" in line for line in lines)
+    study = study_of()
+    assert states(study) == ["COMPLETE"] * 6
+    origins = [record.origin for record in transfer_history(study)]
+    assert origins.count("warm_start") == 5
+    answer = tune(*arguments, "--trials", 8, "--json")
+    front = json.loads(answer.out)
+    assert (front["study"], front["trials"], front["complete"]) == ("new", 8, 8)
+    assert {row["trial"] for row in front["front"]} == {t.number for t in study.best_trials}
+    assert "| acquisition | target 0." in answer.err
+    assert len(study.trials) == 8
+
+
+def test_a_command_is_tuned_and_a_failed_one_keeps_its_output() -> None:
+    storage = "studies.log"
+    arguments = (*TWO, "--objective", "error", "--objective", "cost", "--logs", "logs")
+    answer = tune(*arguments, "--trials", 8, "--seed", 1, *write_command(), storage=storage)
+    assert answer.code == 0, answer
+    study = study_of(optuna.storages.JournalStorage(_journal(storage)))  # type: ignore[arg-type]
+    assert study.metric_names == ["error", "cost"]
+    assert len(study.trials) == 8
+    assert set(states(study)) == {"COMPLETE", "FAIL"}
+    for trial in study.trials:
+        if trial.state == TrialState.COMPLETE:
+            assert trial.values == [trial.params["lr"], trial.params["layers"]]
+            assert trial.params["amp"] is False
+        else:
+            assert trial.params["amp"] is True
+            assert trial.user_attrs["metatpe:error"] == "the command ended with exit code 1."
+            assert trial.user_attrs["metatpe:output"] == "training\nno memory"
+    assert "fail: the command ended with exit code 1." in answer.out
+    assert Path("logs/0.out").read_text().startswith("training\n")
+
+
+def _journal(path: str) -> optuna.storages.journal.BaseJournalBackend:
+    return optuna.storages.journal.JournalFileBackend(path)
+
+
+def test_a_terminal_shows_a_live_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = io.StringIO()
+    terminal = Console(file=screen, force_terminal=True, width=120, _environ={})
+    monkeypatch.setattr("metatpe.cli._tune.console", terminal)
+    assert tune(write_function("assert x < 0.5"), *TWO, "--trials", 5, "--seed", 0).code == 0
+    shown = screen.getvalue()
+    assert all(name in shown for name in ("trial", "values", "front", "from", "weights"))
+    assert "fail: AssertionError" in shown
+    assert "5 evaluated, " in shown
+    assert "\x1b[" in shown
+
+
+def test_failures_pruned_trials_and_wrong_values_do_not_stop_a_study() -> None:
+    extra = """import optuna
+    if trial.number == 0: raise ValueError("too\\nbad")
+    if trial.number == 1: raise optuna.TrialPruned
+    if trial.number == 2: return x
+    if trial.number == 3: return "much", x
+    if trial.number == 4: return float("nan"), x
+    if trial.number == 5: os.kill(os.getpid(), signal.SIGKILL)"""
+    answer = tune(write_function(extra), *TWO, "--trials", 8)
+    assert answer.code == 0, answer
+    study = study_of()
+    assert states(study) == ["FAIL", "PRUNED", *["FAIL"] * 4, "COMPLETE", "COMPLETE"]
+    errors = [t.user_attrs.get("metatpe:error") for t in study.trials[:6]]
+    assert errors[0] == "ValueError: too"
+    assert "ValueError: too\nbad" in study.trials[0].user_attrs["metatpe:output"]
+    assert "The number of the values 1 did not match" in str(errors[2])
+    assert "could not be cast to float" in str(errors[3])
+    assert "nan" in str(errors[4])
+    assert errors[5] == "the process ended with signal 9."
+
+
+def test_no_result_at_all_is_no_success() -> None:
+    answer = tune(write_function("raise ValueError('never')"), "--trials", 2)
+    assert answer.code == 1
+    assert answer.out.count("fail: ValueError: never") == 2
+
+
+def test_no_trial_begins_when_the_time_is_over() -> None:
+    answer = tune(write_function(), *TWO, "--trials", 50, "--timeout", 0)
+    assert answer.code == 1
+    assert study_of().trials == []
+
+
+# Ctrl-C
+
+
+@pytest.mark.parametrize(
+    ("kind", "number"),
+    [
+        ("function", signal.SIGINT),
+        ("command", signal.SIGINT),
+        pytest.param("function", signal.SIGTERM, marks=pytest.mark.slow),
+        pytest.param("command", signal.SIGTERM, marks=pytest.mark.slow),
+    ],
+)
+def test_a_study_that_was_stopped_goes_on_with_what_was_being_evaluated(
+    kind: str, number: signal.Signals
+) -> None:
+    what = write_command(3600) if kind == "command" else [write_function("time.sleep(3600)")]
+    what = [w.replace("{amp:true|false}", "false") for w in what]
+    code = "import sys; from metatpe.cli import main; sys.argv[0] = 'metatpe'; main()"
+    arguments = [
+        "tune",
+        "--study",
+        "new",
+        "--storage",
+        "sqlite:///studies.db",
+        "--jobs",
+        "2",
+        *TWO,
+    ]
+    command = subprocess.Popen(
+        [sys.executable, "-c", code, *arguments, *what],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        start_new_session=True,
+    )
+    try:
+        while n_running() < 2:
+            assert command.poll() is None, command.communicate()
+            time.sleep(0.2)
+        # A terminal sends it to all processes of the group.
+        os.killpg(command.pid, number)
+        out, err = command.communicate(timeout=30)
+    finally:
+        command.kill()
+        command.communicate()
+    assert command.returncode == 130, err
+    assert "stopped; the same command goes on with the study." in out
+    assert "Traceback" not in err
+    study = study_of()
+    assert states(study) == ["FAIL", "FAIL", "WAITING", "WAITING"]
+    assert still_running("train.py") == []
+    what = write_command() if kind == "command" else [write_function()]
+    what = [w.replace("{amp:true|false}", "false") for w in what]
+    assert tune("--trials", 3, *what).code == 0
+    assert states(study) == ["FAIL", "FAIL", "COMPLETE", "COMPLETE", "COMPLETE"]
+    assert [t.params for t in study.trials[2:4]] == [t.params for t in study.trials[:2]]
+
+
+def n_running() -> int:
+    """Return how many trials are being evaluated, and have asked for both parameters."""
+    try:
+        trials = study_of().trials
+    except (KeyError, optuna.exceptions.StorageInternalError):
+        return 0
+    return sum(t.state == TrialState.RUNNING and len(t.params) == 2 for t in trials)
+
+
+def still_running(word: str) -> list[str]:
+    """Return the commands of this machine's processes that run a script of this folder."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            if os.readlink(path / "cwd") == os.getcwd() and word in (path / "cmdline").read_text():
+                found.append((path / "cmdline").read_text())
+        except OSError:
+            continue
+    return found
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["nowhere.py:objective"], "there is no file nowhere.py."),
+        (
+            ["broken.py:objective"],
+            "broken.py does not import: ZeroDivisionError: division by zero",
+        ),
+        (["killed.py:objective"], "importing the objective ended the process with signal 9."),
+        (["train.py"], "'train.py' is no objective; write FILE.py:FUNCTION."),
+        (["--", "no-such-command", "{x:int:1:2}"], "there is no command 'no-such-command'."),
+        (["train.py:objective", "--direction", "down"], "a direction is minimize or maximize"),
+        (["train.py:objective", "--objective", "a", *TWO], "there are 1 objectives, but 2 direct"),
+        (["train.py:objective", "--default", "x"], "--default 'x' is not NAME=VALUE."),
+        (["train.py:objective", "--from", "old"], "there is no file studies.db."),
+    ],
+)
+def test_bad_input_gets_one_sentence_and_nothing_is_written(
+    arguments: list[str], sentence: str
+) -> None:
+    write_function()
+    Path("broken.py").write_text("1 / 0")
+    Path("killed.py").write_text("import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
+    said = refusal("tune", "--study", "new", "--storage", "sqlite:///studies.db", *arguments)
+    assert sentence in said
+    assert not Path("studies.db").exists()
+
+
+def test_a_study_with_other_objectives_is_not_gone_on_with() -> None:
+    study = past_study(n=3, name="new", storage="sqlite:///studies.db")
+    storage = ("--study", "new", "--storage", "sqlite:///studies.db")
+    said = refusal("tune", write_function(), *storage, "--direction", "maximize")
+    assert "its directions are ['minimize', 'minimize'], not ['maximize']" in said
+    assert "has 2 objectives, but 1 are named" in refusal(
+        "tune", write_function(), *storage, "--objective", "error"
+    )
+    study.set_metric_names(["a", "b"])
+    said = refusal("tune", write_function(), *storage, "--objective", "a", "--objective", "c")
+    assert "its objectives are ['a', 'b'], not ['a', 'c']" in said
+    assert "no study is called 'oldest'; close are ['new']" in refusal(
+        "tune", write_function(), *storage, "--from", "oldest"
+    )
+    assert len(study.trials) == 3
+
+
+def test_a_storage_that_is_down_is_said_without_the_password() -> None:
+    pytest.importorskip("psycopg")
+    url = "postgresql+psycopg://me:secret@localhost:1/studies"
+    said = refusal("tune", write_function(), "--study", "new", "--storage", url)
+    assert "postgresql+psycopg://me:***@localhost:1/studies cannot be used" in said
+    assert "secret" not in said
+
+
+def test_a_study_that_is_deleted_under_way_is_said() -> None:
+    extra = """import optuna
+    if trial.number == 2: optuna.delete_study(study_name="new", storage="sqlite:///studies.db")"""
+    what = write_function(extra)
+    storage = ("--study", "new", "--storage", "sqlite:///studies.db")
+    assert refusal("tune", what, *storage, *TWO) == "study 'new' was deleted while it was tuned."
+    assert optuna.get_all_study_names("sqlite:///studies.db") == []
