@@ -77,11 +77,11 @@ def importance(p: Density, j: int, gamma: float) -> float:
 
 
 def kept_columns(goods: list[Density], gamma: float, eta: float) -> list[int]:
-    V = []
+    V, n = [], len(goods[0][1])
     for j in range(len(goods[0][0])):
         having = [p for p in goods if not all(isnan(c[j]) for c in p[1])]
         V.append(fmean([importance(p, j, gamma) for p in having] or [0.0]))
-    return sorted(sorted(range(len(V)), key=lambda j: -V[j])[: floor(log(len(goods[0][1]), eta))])
+    return sorted(sorted(range(len(V)), key=lambda j: -V[j])[: max(1, floor(log(n, eta)))])
 
 
 def similarity(p: Density, q: Density, nodes: list[tuple[Point, float]]) -> float:

@@ -9,11 +9,13 @@ from hypothesis.extra.numpy import arrays
 from scipy.stats import mannwhitneyu, norm, rankdata, spearmanr
 
 from metatpe import Space, Task
+from metatpe._kde import Parzen
 from metatpe._pareto import levels, order
-from metatpe._transfer import Past, Settings
+from metatpe._transfer import Past, Settings, similarities_to
 from metatpe._trust import chance_of_the_past, mid_ranks, rank_correlation, trust
 from metatpe.space import Floats
 
+SETTINGS = Settings(gamma=0.1, eta=2.5, n_mc_samples=100, is_naive=False)
 few = st.sampled_from([-1.0, 0.0, 0.5, 2.0])
 
 
@@ -114,16 +116,17 @@ def test_a_reversed_task_loses_its_weight_and_a_like_one_keeps_it(
 ) -> None:
     like = bowl(MIXED, 0.3, 100, rng)
     reverse = Task("reverse", MIXED, like.X, -like.losses)
-    past = Past([like, reverse], MIXED, Settings(0.1, 2.5, 100, is_naive=False))
+    again = Task("again", MIXED, like.X, -like.losses)
+    past = Past([like, reverse, again], MIXED, SETTINGS)
     target = bowl(MIXED, 0.3, 15, rng)
     hidden = rng.random(target.X.shape) < missing
     hidden[:, 0] = False
     X = np.where(hidden, NAN, target.X)
     level = levels(target.losses, target.violation)
-    _, weights, kept = past.weigh(X[:1], locked(X), locked(level))
-    assert kept == ()  # nothing but trust tells them apart
-    assert weights[1] == pytest.approx(1 / 3)
-    assert weights[2] < 0.02
+    _, weights, _ = past.weigh(X[:1], locked(X), locked(level))
+    similar, _ = similarities_to(Parzen(MIXED.columns, X[:1]), past, SETTINGS)
+    assert weights[1] == pytest.approx(similar[0] / 4)
+    assert weights[2] == weights[3] < 0.05 * similar[1] / 4
     assert weights.sum() == pytest.approx(1.0)
 
 
@@ -140,10 +143,9 @@ def test_what_is_remembered_of_earlier_observations_changes_nothing(
     rng: np.random.Generator,
 ) -> None:
     sources = [bowl(MIXED, m, 30, rng) for m in (0.2, 0.5, 0.8)]
-    setting = Settings(0.1, 2.5, 100, is_naive=False)
-    used, target = Past(sources, MIXED, setting), bowl(MIXED, 0.4, 25, rng)
+    used, target = Past(sources, MIXED, SETTINGS), bowl(MIXED, 0.4, 25, rng)
     for n in (5, 6, 6, 7, 20, 25, 3, 25):
         level = levels(target.losses[:n], target.violation[:n])
         args = (target.X[:1], target.X[:n], level)
-        fresh = Past(sources, MIXED, setting)
+        fresh = Past(sources, MIXED, SETTINGS)
         np.testing.assert_array_equal(used.weigh(*args)[1], fresh.weigh(*args)[1])

@@ -2,11 +2,14 @@ r"""Which parameters matter: PED-ANOVA, from the marginals of the good density.
 
     V_{d,m} = gamma^2 * E_{x ~ U}[(p_d(x | good_m) / u - 1)^2]        column d of task m
     V_d     = mean of V_{d,m} over the tasks that have the column
-    kept    = the top k = floor(log_eta n_good) columns by V_d         n_good of the current task
+    kept    = the top k = max(1, floor(log_eta n_good)) columns by V_d      n_good of this task
 
 p_d is the marginal of the good density; against the uniform measure of the cube u = 1. Averaging
 over the tasks that have a column (the paper: over all tasks) is the same where all tasks share a
-space.
+space. At least one column is kept, where the paper keeps none below eta good observations and
+then takes every past task for the same as the current one: with one objective, for the first
+twenty evaluations. On the 4-D ellipsoid sources of pure noise then cost 0.24 (SE 0.09) orders of
+magnitude at 100 evaluations, with one column 0.02 (0.10); what helps helps as much.
 
 Shapes: importances (d,) or, stacked over tasks, (T, d), NaN where a task has no entry in the
 column.
@@ -47,6 +50,6 @@ def mean_importances(V: Floats) -> Floats:  # (T, d) -> (d,)
 def kept_columns(V: Floats, n_good: int, eta: float) -> tuple[int, ...]:  # (d,)
     """Return the most important columns, in the order of the space; ties go to the first."""
     # 1e-9: log(2.5**3)/log(2.5) must not come out as 2.999...
-    k = math.floor(math.log(n_good) / math.log(eta) + 1e-9) if n_good > 0 else 0
+    k = max(1, math.floor(math.log(n_good) / math.log(eta) + 1e-9)) if n_good > 0 else 0
     top = np.argsort(-V, kind="stable")[: min(k, len(V))]
     return tuple(sorted(int(j) for j in top))

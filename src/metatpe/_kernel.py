@@ -16,7 +16,7 @@ columns then look the same. Under q_m the integrand lies in [0, 1], so the error
 0.5/sqrt(S), and the points of a past task and q_m there are computed once. Where the kept columns
 have at most `MAX_EXACT` cells together, the expectation is a sum over the cells, and exact. A past
 task is compared on the kept columns that it has; with none of them it gets no weight. If nothing
-is kept, every similarity is 1, as in the paper.
+is kept, since the current task has no observation yet, every similarity is 1.
 
 Shapes: nodes (M, S), S points of M past tasks that are compared on the same columns.
 """

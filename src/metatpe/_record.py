@@ -53,8 +53,8 @@ class TransferRecord:
         weights: Task name -> weight, the largest first; the task of the study itself is called
             "target", and what was too small to be listed is summed up in "rest". Empty where no
             weights were computed.
-        kept: The parameters that the similarity was measured on; empty where there were too few
-            observations for any.
+        kept: The parameters that the similarity was measured on; empty where there was no
+            observation yet, or no source.
         turn: Of an acquisition with sources that have a weight: "past" where all tasks decided
             together, "own" where the study's own observations decided alone (which is tried now
             and then, to see whether the past pays); otherwise None.

@@ -8,12 +8,11 @@ Each past task: does it put the current one's observations in the right order?
     t_m    = min(1, 2 * Phi(z_m))                       s_m * t_m takes the place of s_m
 
 The places are non-domination ranks, 0 for the best, so that a past task that is right has rho < 0.
-In the paper every past task has the similarity 1 until the current one has some good observations
-(n = 21 with the defaults), and until then all evaluations are spent where the past was good. Its
-measure cannot warn either: the best of observations that all lie in a past task's best region lie
-there as well. Their order can: where the past task's opinion gets worse while the results get
-better, it is wrong. A past task is never trusted more than the paper would: t = 1 as soon as its
-order is no worse than chance.
+The similarity cannot warn of a past task that is upside down while all evaluations are spent where
+the past was good: the best of observations that all lie in a past task's best region lie there as
+well. Their order can: where the past task's opinion gets worse while the results get better, it is
+wrong. No past task gets more than its similarity: t = 1 as soon as its order is no worse than
+chance.
 
 All of them together: do they pay? An evaluation is either the past's turn, chosen with the task
 weights, or the current task's own, chosen as if there were no past. Of the last turns:
