@@ -13,6 +13,7 @@ from metatpe import transfer_history
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
 
+@pytest.mark.slow
 def test_ray_tunes_two_objectives_with_a_past(tmp_path: Path) -> None:
     pytest.importorskip("ray.tune", reason="needs the extra ray", exc_type=ImportError)
     result = subprocess.run(
