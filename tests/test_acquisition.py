@@ -78,10 +78,17 @@ def test_candidates_come_from_the_good_density_of_each_task_in_proportion_to_its
     X = COLUMNS.snap(np.array([[0.2] * 5, [0.7] * 5]))
     tasks = [Densities(Parzen(COLUMNS, X[[i] * 50], h), Parzen(COLUMNS, X)) for i in (0, 1)]
     candidates = draw_candidates(tasks, np.array([0.75, 0.25]), 40, rng=np.random.default_rng(0))
-    assert candidates.shape == (80, 5)
-    for i, own in enumerate((candidates[:60], candidates[60:])):
+    assert candidates.shape == (64, 5)  # 40 / (0.75^2 + 0.25^2)
+    for i, own in enumerate((candidates[:48], candidates[48:])):
         assert np.mean(np.abs(own[:, 0] - X[i, 0]) < 0.01) > 0.9
     np.testing.assert_array_equal(COLUMNS.snap(candidates), candidates)
+
+
+def test_a_thousand_tasks_of_one_weight_share_the_candidates_of_ten(
+    rng: np.random.Generator,
+) -> None:
+    tasks = random_tasks(rng, 1) * 1000
+    assert len(draw_candidates(tasks, np.full(1000, 1e-3), 20, rng=rng)) == 200
 
 
 def test_a_task_of_hardly_any_weight_hardly_ever_makes_a_candidate(
@@ -90,7 +97,7 @@ def test_a_task_of_hardly_any_weight_hardly_ever_makes_a_candidate(
     h, X = np.full(5, 1e-3), COLUMNS.snap(np.array([[0.2] * 5, [0.7] * 5]))
     tasks = [Densities(Parzen(COLUMNS, X[[i] * 50], h), Parzen(COLUMNS, X)) for i in (0, 1)]
     drawn = [draw_candidates(tasks, np.array([0.999, 0.001]), 40, rng=rng) for _ in range(100)]
-    assert {len(candidates) for candidates in drawn} == {80}
+    assert {len(candidates) for candidates in drawn} == {40}
     own = np.mean([np.abs(candidates[:, 0] - X[1, 0]) < 0.01 for candidates in drawn])
     assert own < 0.005
 

@@ -24,6 +24,8 @@ import numpy as np
 from metatpe._kde import Parzen, Points, sample
 from metatpe.space import Columns, Floats, Ints, Mask
 
+MAX_TASKS = 10  # that candidates are drawn for; each task's share of them is still its weight
+
 
 @dataclass(frozen=True, eq=False)
 class Densities:
@@ -63,10 +65,14 @@ def _log_mixture(log_densities: Floats, weights: Floats) -> Floats:  # (T, C), (
 
 def draw_candidates(
     tasks: Sequence[Densities], weights: Floats, n: int, *, rng: np.random.Generator
-) -> Floats:  # (n * tasks with a weight, d)
-    """Return n candidates for every task that has a weight, from each as many as it weighs."""
+) -> Floats:  # (n * tasks that count, d)
+    """Return n candidates for every task that counts, from each in proportion to its weight.
+
+    1/sum(w^2) tasks count: all of them where they weigh the same, one where it has all the weight.
+    """
     weighty = np.flatnonzero(weights > 0)
-    counts = _shares(weights[weighty], n * len(weighty), rng=rng)
+    n_tasks = min(1.0 / float(np.sum(weights**2)), MAX_TASKS)
+    counts = _shares(weights[weighty], round(n * n_tasks), rng=rng)
     goods = [tasks[int(m)].good for m in weighty[counts > 0]]
     return sample(goods, counts[counts > 0], rng=rng)
 

@@ -50,8 +50,8 @@ _LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
 
 def bandwidths(columns: Columns, centers: Floats) -> Floats:  # (n, d) -> (d,)
     """Return the bandwidth of each column."""
-    n = np.maximum(np.count_nonzero(~np.isnan(centers), axis=0), 1)
-    sd, iqr = _spread(centers)
+    n_present, sd, iqr = _spread(centers)
+    n = np.maximum(n_present, 1)
     scott = 1.059 * np.minimum(sd, iqr / 1.34) * n**-0.2
     floor = 0.1 / np.sqrt(n)
     is_stepped = (columns.n_cells > 0) & ~columns.is_categorical
@@ -61,12 +61,14 @@ def bandwidths(columns: Columns, centers: Floats) -> Floats:  # (n, d) -> (d,)
     return bandwidth
 
 
-def _spread(centers: Floats) -> tuple[Floats, Floats]:
-    """Return the standard deviation and the interquartile range of the entries of each column."""
+def _spread(centers: Floats) -> tuple[Ints, Floats, Floats]:
+    """Return number, standard deviation and interquartile range of the entries of each column."""
     d = centers.shape[1]
     sd, iqr = np.zeros(d), np.zeros(d)
     ranked = np.sort(centers.T, axis=1)  # NaN last
-    n_present = np.count_nonzero(~np.isnan(ranked), axis=1)
+    n_present = np.full(d, len(centers))
+    if np.isnan(ranked[:, -1:]).any():
+        n_present = np.count_nonzero(~np.isnan(ranked), axis=1)
     for n in set(n_present.tolist()) - {0}:  # nearly always one round: nothing is missing
         columns = np.flatnonzero(n_present == n)
         entries = ranked[columns, :n] if len(columns) < d else ranked[:, :n]
@@ -74,7 +76,7 @@ def _spread(centers: Floats) -> tuple[Floats, Floats]:
         mean_square = np.einsum("ij,ij->i", centred, centred) / n
         sd[columns] = np.sqrt(np.maximum(mean_square - centred.mean(axis=1) ** 2, 0.0))
         iqr[columns] = _quantile(entries, 0.75) - _quantile(entries, 0.25)
-    return sd, iqr
+    return n_present, sd, iqr
 
 
 def _quantile(ranked: Floats, q: float) -> Floats:  # (d, n) -> (d,), linear between neighbours

@@ -66,7 +66,8 @@ class MetaTPESampler(BaseSampler):
         sources: Past studies or tasks (`load_tasks` reads them out of a storage). Their spaces may
             differ from the one of the new study; they need the same number of objectives.
         n_startup_trials: The first trials: warm starts out of the past, random without one.
-        n_ei_candidates: Candidates drawn from the good density of each task.
+        n_ei_candidates: Candidates for each task that counts, drawn from the good densities in
+            proportion to the weights.
         gamma: The fraction of observations that count as good.
         eta: The larger, the fewer parameters the similarity is measured on (log_eta of the number
             of good observations).
@@ -338,7 +339,8 @@ class MetaTPESampler(BaseSampler):
         """Return the candidate with the best acquisition, a new one unless it may repeat."""
         past = self._past(moment.space)
         X_good, X_bad = self._split(moment)
-        good, weights, kept = past.weigh(X_good, *_judged(moment.observations))
+        n_judged = N_JUDGED if past.names else 0
+        good, weights, kept = past.weigh(X_good, *_judged(moment.observations, n_judged))
         tasks = [Densities(good, Parzen(moment.space.columns, X_bad)), *past.densities]
         turn = self._turn(moment, weights)
         used = np.eye(1, len(tasks))[0] if turn == "own" else weights
@@ -389,9 +391,9 @@ class MetaTPESampler(BaseSampler):
         return X[is_new]
 
 
-def _judged(done: Observations) -> tuple[Floats, Ints]:  # (n, d), (n,)
-    """Return the observations by which the past is judged, and how far behind each is."""
-    some = slice(N_JUDGED)
+def _judged(done: Observations, n: int) -> tuple[Floats, Ints]:  # (n, d), (n,)
+    """Return the first n observations, and how far behind each is."""
+    some = slice(n)
     level = levels(done.losses[some], done.violation[some], done.lateness[some])
     return done.X[some], level
 
