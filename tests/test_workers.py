@@ -2,6 +2,7 @@
 
 import json
 import os
+import pickle
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -29,7 +30,7 @@ from studies import (
 from test_storages import free_port
 from workers import BLOCKS, N_BEFORE, STUDY, Job
 
-from metatpe import MetaTPESampler
+from metatpe import MetaTPESampler, Task
 from metatpe._record import read_plan
 from metatpe._storage import open_storage
 
@@ -214,3 +215,16 @@ def test_a_heartbeat_tells_sooner_that_a_worker_is_dead(postgres_url: str) -> No
 
 def suggest(trial: optuna.Trial) -> Params:
     return {name: trial._suggest(name, distribution) for name, distribution in BLOCKS.items()}
+
+
+def test_a_sampler_weighs_little_more_than_its_arrays() -> None:
+    sources = [Task.from_study(past_study(n=300, seed=i, name=f"past {i}")) for i in range(3)]
+    sampler = MetaTPESampler(sources, seed=0)
+    evaluate(new_study(sampler), 12)
+    arrays = [
+        getattr(t, name) for t in sources for name in ("X", "losses", "violation", "numbers")
+    ]
+    n_bytes = sum(array.nbytes for array in arrays)
+    size = len(pickle.dumps(sampler))
+    print(f"{size} bytes, {n_bytes} of them in arrays")
+    assert size < n_bytes + 20_000
