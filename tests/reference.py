@@ -32,8 +32,7 @@ def split(f: list[Point], violation: Point, gamma: float) -> tuple[list[int], li
     line += [[i] for i in sorted(rest, key=lambda i: (violation[i], i))]
     order = [i for front in line for i in sorted(front, key=lambda i: -crowding(f, front, i))]
     k = min(len(f) - 1, max(ceil(round(gamma * len(f), 9)), len(line[0]) * (len(f[0]) > 1)))
-    levels = [next(k for k, front in enumerate(line) if i in front) for i in range(len(f))]
-    return order[:k], order[k:], levels
+    return order[:k], order[k:], [[i in g for g in line].index(True) for i in range(len(f))]
 
 
 def fit(columns: list[Column], centers: list[Point]) -> Density:
@@ -77,11 +76,12 @@ def importance(p: Density, j: int, gamma: float) -> float:
 
 
 def kept_columns(goods: list[Density], gamma: float, eta: float) -> list[int]:
-    V, n = [], len(goods[0][1])
+    V, n = {}, len(goods[0][1])
     for j in range(len(goods[0][0])):
         having = [p for p in goods if not all(isnan(c[j]) for c in p[1])]
-        V.append(fmean([importance(p, j, gamma) for p in having] or [0.0]))
-    return sorted(sorted(range(len(V)), key=lambda j: -V[j])[: max(1, floor(log(n, eta)))])
+        if having not in ([], goods[:1]):
+            V[j] = fmean([importance(p, j, gamma) for p in having])
+    return sorted(sorted(V, key=lambda j: -V[j])[: max(1, floor(log(n, eta)))])
 
 
 def similarity(p: Density, q: Density, nodes: list[tuple[Point, float]]) -> float:

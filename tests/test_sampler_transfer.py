@@ -267,24 +267,16 @@ def history(losses: Callable[[Params], list[float]], n: int = 40) -> list[Frozen
 
 
 def test_a_source_of_weight_zero_changes_no_suggestion() -> None:
-    # It shares only z, which does not matter, so that it has none of the parameters compared.
-    space = {**SQUARE, "z": FloatDistribution(0.0, 1.0)}
+    trials = history(corner(0.1, 0.1), n=60)
     rng = np.random.default_rng(0)
-    trials = [
-        frozen({**p, "z": float(rng.random())}, corner(0.2, 0.3)(p), space=space)
-        for p in spread(60)
-    ]
-    source = past_study(
-        lambda p: [p["w"], -p["w"]], space={"z": space["z"], "w": SQUARE["x"]}, n=60
-    )
-    given: dict[str, Any] = {"directions": TWO, "space": space, "gamma": 0.2}
-    study = new_study(
-        MetaTPESampler([source], gamma=0.2, warm_start=False, n_startup_trials=0, epsilon=0.0),
-        trials=trials,
-    )
-    study.ask(space)
-    assert transfer_history(study)[0].weights == {"target": 1.0, "past": 0.0}
-    assert next_suggestions(trials, sources=[source], **given) == next_suggestions(trials, **given)
+    X = np.vstack([0.99 + 0.001 * rng.random((12, 2)), 0.5 * rng.random((48, 2))])
+    far = Task("past", Space(SQUARE), X, np.repeat([[0.0, 0.0], [1.0, 1.0]], [12, 48], axis=0))
+    settings: dict[str, Any] = {"warm_start": False, "n_startup_trials": 0, "epsilon": 0.0}
+    study = new_study(MetaTPESampler([far], **settings), trials=trials)
+    study.ask(SQUARE)
+    assert transfer_history(study)[0].weights == {"target": 1.0, "past": pytest.approx(0.0)}
+    given: dict[str, Any] = {"directions": TWO, "space": SQUARE}
+    assert next_suggestions(trials, sources=[far], **given) == next_suggestions(trials, **given)
 
 
 @pytest.mark.parametrize("where", [{"other": SQUARE["x"]}, {"x": FloatDistribution(7.0, 8.0)}])

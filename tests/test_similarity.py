@@ -13,8 +13,11 @@ from optuna.distributions import (
 )
 
 from metatpe import Space, Task, gamma_similarity, importance
+from metatpe._kde import Parzen
+from metatpe._transfer import Past, Settings, similarities_to
 from metatpe.space import Floats
 
+SETTINGS = Settings(gamma=0.1, eta=2.5, n_mc_samples=100, is_naive=False)
 UNIT = FloatDistribution(0, 1)
 SQUARE = Space({"x": UNIT, "y": UNIT})
 
@@ -114,3 +117,14 @@ def test_importance_leaves_out_what_no_good_observation_used(rng: np.random.Gene
     losses = X[:, :1].copy()
     X[X[:, 0] < 0.5, 1] = NAN  # y is used in the bad half only
     assert list(importance(Task("a", SQUARE, locked(X), losses))) == ["x"]
+
+
+def test_a_column_that_no_past_task_has_is_not_kept(rng: np.random.Generator) -> None:
+    grown = Space({"new": FloatDistribution(0, 1), **SQUARE.distributions})
+    past = Past([task_of("t", SQUARE, 50, distance_to(0.2, 0.2), rng)], grown, SETTINGS)
+    X = rng.random((8, 3))
+    X[:, grown.names.index("new")] = 0.5  # by far the most important one of the new study
+    s, kept = similarities_to(Parzen(grown.columns, X), past, SETTINGS)
+    assert kept
+    assert grown.names.index("new") not in kept
+    assert s[0] > 0

@@ -270,12 +270,14 @@ class Moment:
         trial: FrozenTrial,
         space: Space,
         everyone: Sequence[FrozenTrial] | None = None,
+        attempt: int = 0,
     ) -> None:
         self.history = history
         self.trials = trials  # sorted by number
         # All trials of the study, also those that Hyperband does not show to this one.
         self.everyone = trials if everyone is None else everyone
         self.trial = trial
+        self.attempt = attempt  # choices of this trial that others had made at the same time
         self.space = space
         self.fixed: Mapping[str, Any] = space.fit(trial.system_attrs.get("fixed_params", {}))
 

@@ -155,9 +155,12 @@ def similarities_to(
         settings: eta and whether the weights are the naive ones.
     """
     n_past = len(past.densities)
-    if settings.is_naive or n_past == 0:
+    if settings.is_naive or n_past == 0 or not len(target):
         return np.ones(n_past), ()
     V = np.vstack([importances(target, settings.gamma)[None], past.importances])
-    kept = kept_columns(mean_importances(V), len(target), settings.eta)
-    s = similarities(target, past.nodes(kept), n_past) if kept else np.ones(n_past)
-    return s, kept
+    # A column that no past task has cannot tell them apart.
+    is_shared = ~np.isnan(past.importances).all(axis=0)
+    shared = [int(j) for j in np.flatnonzero(is_shared)]
+    top = kept_columns(mean_importances(V)[is_shared], len(target), settings.eta)
+    kept = tuple(shared[j] for j in top)
+    return similarities(target, past.nodes(kept), n_past), kept

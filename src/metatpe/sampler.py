@@ -51,6 +51,7 @@ from metatpe.tasks import Task, joined, n_usable
 _logger = logging.getLogger(__name__)
 _MAX_CACHED = 4  # spaces (and studies of one storage) whose models are kept
 _WEIGHTS = ("similarity", "uniform")
+_N_ATTEMPTS = 5  # to choose a configuration that no other worker has chosen at the same time
 _N_RANDOM = 64  # random configurations among which an unseen one is looked for
 
 
@@ -216,16 +217,31 @@ class MetaTPESampler(BaseSampler):
     def _choose(
         self, study: Study, trial: FrozenTrial, search_space: Mapping[str, BaseDistribution]
     ) -> Plan:
-        """Choose a configuration for the trial and write it down."""
+        """Choose a configuration for the trial and write it down.
+
+        Another worker may choose the same at the same time. Of two such, the one that writes last
+        sees what the other has written, and chooses again.
+        """
         self._check_objectives(study)
-        with self._lock:
-            space = self._space_of(search_space)
-            plan = self._plan(self._moment(study, trial, space))
-        for key, value in system_attributes(plan).items():
-            study._storage.set_trial_system_attr(trial._trial_id, key, value)
+        for attempt in range(_N_ATTEMPTS):
+            with self._lock:
+                space = self._space_of(search_space)
+                plan = self._plan(self._moment(study, trial, space, attempt))
+            for key, value in system_attributes(plan).items():
+                study._storage.set_trial_system_attr(trial._trial_id, key, value)
+            if not self._is_taken(study, trial, space, plan):
+                break
         for key, value in user_attributes(plan).items():
             study._storage.set_trial_user_attr(trial._trial_id, key, value)
         return plan
+
+    def _is_taken(self, study: Study, trial: FrozenTrial, space: Space, plan: Plan) -> bool:
+        """Return whether another trial was given this configuration of a finite space as well."""
+        if not len(space) or not space.columns.is_finite:
+            return False
+        with self._lock:
+            moment = self._moment(study, trial, space)
+            return bool(moment.is_running(space.encode([plan.params]))[0])
 
     def _check_objectives(self, study: Study) -> None:
         for task in self._sources:
@@ -250,12 +266,12 @@ class MetaTPESampler(BaseSampler):
         history.update(trials)
         return history, trials
 
-    def _moment(self, study: Study, trial: FrozenTrial, space: Space) -> Moment:
+    def _moment(self, study: Study, trial: FrozenTrial, space: Space, attempt: int = 0) -> Moment:
         history, trials = self._read(study)
         everyone = trials
         if not is_whole(trials):  # Hyperband shows a trial only those of its own bracket
             everyone = study._storage.get_all_trials(study._study_id, deepcopy=False)
-        return Moment(history, trials, trial, space, everyone)
+        return Moment(history, trials, trial, space, everyone, attempt)
 
     def _space_of(self, search_space: Mapping[str, BaseDistribution]) -> Space:
         """Return a search space with its columns, the one of the last trial if it is the same."""
@@ -302,9 +318,11 @@ class MetaTPESampler(BaseSampler):
         """Return the warm start with this index, or another one where it has no place here."""
         space, n = moment.space, self._n_startup_trials
         filling = moment.values(self._rng(moment.trial, "warm_start").random(len(space)))
-        # The reserve before the next ones, which belong to other trials.
-        for i in [index, *range(n, len(self._warm_starts)), *range(index + 1, n)]:
-            if i >= len(self._warm_starts) or i in moment.taken_warm_starts:
+        # The reserve before the next ones, which belong to other trials; of the reserve first the
+        # part that trials with another index turn to last.
+        n_all = len(self._warm_starts)
+        for i in [index, *range(n + index, n_all, n), *range(n, n_all), *range(index + 1, n)]:
+            if i >= n_all or i in moment.taken_warm_starts:
                 continue
             configuration = self._warm_starts[i]
             fitting = space.fit(configuration)
@@ -344,7 +362,10 @@ class MetaTPESampler(BaseSampler):
         tasks = [Densities(good, Parzen(moment.space.columns, X_bad)), *past.densities]
         turn = self._turn(moment, weights)
         used = np.eye(1, len(tasks))[0] if turn == "own" else weights
-        X = moment.with_fixed(draw_candidates(tasks, used, self._n_ei_candidates, rng=rng))
+        # Workers that collided have the same best candidate, and would go on colliding: of fewer
+        # candidates they have different ones.
+        n = max(1, self._n_ei_candidates // 4**moment.attempt)
+        X = moment.with_fixed(draw_candidates(tasks, used, n, rng=rng))
         if not may_repeat:
             is_new = moment.is_new(X)
             X = X[is_new] if is_new.any() else self._new_at_random(moment, "acquisition")
