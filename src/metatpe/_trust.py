@@ -18,10 +18,12 @@ All of them together: do they pay? An evaluation is either the past's turn, chos
 weights, or the current task's own, chosen as if there were no past. Of the last turns:
 
     z = (mean place of own turns - mean place of the past's) / its standard deviation by chance
-    the next turn is the past's with probability Phi(z)
+    the next turn is the past's with probability Phi(z + b)                        Phi(b) = 3/4
 
-that is, in proportion to the chance that the past's turns are the better ones (a Thompson draw):
-one half while nothing is known, and nearly always or hardly ever once the results say so.
+that is, in proportion to the chance that the past's turns are the better ones (a Thompson draw),
+with the benefit b of the doubt: three of four turns while nothing is known, and nearly always or
+hardly ever once the results say so. (With b = 0 what fits helps less: NMT-Bench at 50 evaluations
+0.972 against 0.975, 40 seeds; what does not fit does the same harm within its noise.)
 
 Shapes: scores (M, n) of M past tasks for n observations, levels (n,), turns (n,): 1 the past's,
 -1 the current task's own.
@@ -32,12 +34,13 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.special import ndtr, ndtri
 
 from metatpe.space import Floats, Ints
 
 N_JUDGED = 100  # the first observations of a study; what is right of them stays right
 N_TURNS = 40  # the last ones: what paid at first need not pay later
+AT_FIRST = 0.75  # the past's share of the turns while nothing is known
 
 
 def trust(scores: Floats, levels: Ints) -> Floats:  # (M, n), (n,) -> (M,)
@@ -54,11 +57,11 @@ def chance_of_the_past(levels: Ints, turns: Floats) -> float:  # (n,), (n,)
     """Return the probability with which the next turn is the past's."""
     n, n_past = len(turns), int(np.count_nonzero(turns > 0))
     if n_past in (0, n):
-        return 0.5
+        return AT_FIRST
     places = mid_ranks(levels.astype(np.float64))
     ahead = places[turns < 0].mean() - places[turns > 0].mean()
     spread = places.std(ddof=1) * math.sqrt(n / (n_past * (n - n_past)))
-    return float(ndtr(ahead / spread)) if spread > 0.0 else 0.5
+    return float(ndtr(ahead / spread + ndtri(AT_FIRST))) if spread > 0.0 else AT_FIRST
 
 
 def rank_correlation(A: Floats, b: Floats) -> Floats:  # (M, n), (n,) -> (M,)
