@@ -5,6 +5,7 @@ import sqlite3
 import sys
 import traceback
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 import optuna
 import pytest
 from optuna.distributions import FloatDistribution
-from optuna.storages import BaseStorage, InMemoryStorage, JournalStorage
+from optuna.storages import BaseStorage, GrpcStorageProxy, InMemoryStorage, JournalStorage
 from optuna.storages.journal import JournalFileBackend
 from studies import SPACE, past_study, start_python
 
@@ -85,18 +86,26 @@ def test_tasks_come_out_of_postgresql(postgres_url: str) -> None:
     assert tasks_are_those(postgres_url)
 
 
-def test_tasks_come_out_of_the_grpc_proxy(sqlite_url: str) -> None:
-    pytest.importorskip("grpc")
+@contextmanager
+def grpc_proxy(url: str) -> Iterator[str]:
+    """Run Optuna's proxy of a storage in a process of its own; yield where it answers."""
     port = free_port()
     server = start_python(
-        "import optuna; from optuna.storages import get_storage, run_grpc_proxy_server;"
-        f"run_grpc_proxy_server(get_storage({sqlite_url!r}), port={port})"
+        "from optuna.storages import get_storage, run_grpc_proxy_server;"
+        f"run_grpc_proxy_server(get_storage({url!r}), port={port})"
     )
     try:
-        assert tasks_are_those(f"grpc://localhost:{port}")
+        GrpcStorageProxy(host="localhost", port=port).wait_server_ready(timeout=60)
+        yield f"grpc://localhost:{port}"
     finally:
         server.kill()
         server.communicate()
+
+
+def test_tasks_come_out_of_the_grpc_proxy(sqlite_url: str) -> None:
+    pytest.importorskip("grpc")
+    with grpc_proxy(sqlite_url) as proxy:
+        assert tasks_are_those(proxy)
 
 
 # What reading does not do

@@ -27,7 +27,7 @@ from studies import (
     start_python,
     two_losses,
 )
-from test_storages import free_port
+from test_storages import grpc_proxy
 from workers import BLOCKS, N_BEFORE, STUDY, Job
 
 from metatpe import MetaTPESampler, Task
@@ -167,18 +167,9 @@ def test_workers_on_the_grpc_proxy_two_of_which_are_killed(
 ) -> None:
     pytest.importorskip("grpc")
     open_storage(postgres_url, create=True)
-    port = free_port()
-    server = start_python(
-        "from optuna.storages import get_storage, run_grpc_proxy_server;"
-        f"run_grpc_proxy_server(get_storage({postgres_url!r}), port={port})"
-    )
-    proxy = f"grpc://localhost:{port}"
-    try:
+    with grpc_proxy(postgres_url) as proxy:
         study = tune(proxy, tmp_path, n_workers=6, n_trials=6, n_victims=2)
         assert goes_on(study, proxy, partial(set_back_in_database, postgres_url))
-    finally:
-        server.kill()
-        server.communicate()
 
 
 HANGING = """
