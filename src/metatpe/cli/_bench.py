@@ -44,6 +44,12 @@ Problems = Annotated[
 Methods = Annotated[
     str, typer.Option(metavar="NAMES", help="Methods, such as `meta-tpe,mo-tpe`, or `all`.")
 ]
+ChosenScale = Annotated[
+    Scale, typer.Option(help="Of the hypervolume: as the authors have it, or all in logs.")
+]
+Raw = Annotated[
+    bool, typer.Option("--raw", help="Scaled by best and worst values, not by the true front.")
+]
 Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="Of records or compact files.")]
 
 
@@ -248,12 +254,8 @@ def table(
     ] = None,
     problem: Annotated[str | None, typer.Option(metavar="NAMES", help="Only these.")] = None,
     method: Annotated[str | None, typer.Option(metavar="NAMES", help="Only these.")] = None,
-    scale: Annotated[
-        Scale, typer.Option(help="Of the hypervolume: as the authors have it, or all in logs.")
-    ] = "paper",
-    raw: Annotated[
-        bool, typer.Option("--raw", help="Scaled by best and worst values, not by the true front.")
-    ] = False,
+    scale: ChosenScale = "paper",
+    raw: Raw = False,
     as_json: AsJson = False,
 ) -> None:
     """Summarise results: means with standard errors, ranks, paired tests and speed-ups.

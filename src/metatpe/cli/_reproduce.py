@@ -10,10 +10,11 @@ import typer
 
 from metatpe.bench.compact import read_results
 from metatpe.bench.methods import get_method
-from metatpe.bench.metrics import Scale
 from metatpe.bench.problems import get_problem
 from metatpe.bench.records import Record, Trace, read_finished
 from metatpe.cli._bench import (
+    ChosenScale,
+    Raw,
     print_left_out,
     print_outcome,
     print_rows,
@@ -49,12 +50,8 @@ def reproduce(
         Path | None,
         typer.Option("--from", metavar="DIR", help="Run nothing: draw these results."),
     ] = None,
-    scale: Annotated[
-        Scale, typer.Option(help="Of the hypervolume: as the authors have it, or all in logs.")
-    ] = "paper",
-    raw: Annotated[
-        bool, typer.Option("--raw", help="Scaled by best and worst values, not by the true front.")
-    ] = False,
+    scale: ChosenScale = "paper",
+    raw: Raw = False,
     as_json: AsJson = False,
 ) -> None:
     """Run what a figure of the paper needs, and draw it, with the numbers in a CSV file beside it.
