@@ -8,8 +8,9 @@ w is the task kernel, N_m counts the observations of task m on that side. Candid
 the good density of each task in proportion to its weight, column by column from its marginals (as
 the authors' code does; on continuous spaces better than joint draws), and scored with the joint
 densities. In proportion, unlike the authors, who draw the same number from each: far from the
-current task's observations the ratio is near 1 whatever a task weighs, so that with candidates
-there a past task of a weight of 0.001 still decides where a tenth of the evaluations goes.
+current task's observations the ratio is near 1 whatever a task weighs, and often the largest, so
+that with as many candidates there a past task of hardly any weight goes on drawing evaluations to
+its own best region (4-D ellipsoid, a past task at c* = 0, 30 seeds: 1.6 after 200 evaluations, so 0.95).
 
 Shapes: log_good, log_bad (T, C); weights (T,); the log ratio (C,).
 """

@@ -30,7 +30,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
-from optuna.distributions import BaseDistribution, CategoricalDistribution
+from optuna.distributions import (
+    BaseDistribution,
+    CategoricalDistribution,
+    FloatDistribution,
+    IntDistribution,
+)
 from optuna.trial import Trial
 
 from metatpe._infer import parse_parameter
@@ -112,7 +117,8 @@ class Function:
             close = difflib.get_close_matches(self.name, names, n=3)
             hint = f"; close are {close}" if close else ""
             raise ValueError(f"{self.where} has no function {self.name!r}{hint}.")
-        return function  # type: ignore[no-any-return]
+        found: Callable[[Trial], Any] = function
+        return found
 
     def evaluate(self, trial: Trial, output: Output, names: Sequence[str] | None) -> Any:
         """Return what the function returns; what it prints, an error too, goes into the files."""
@@ -248,9 +254,10 @@ class Command:
         if isinstance(distribution, CategoricalDistribution):
             value = trial.suggest_categorical(name, distribution.choices)
             return self.texts[name][distribution.choices.index(value)]
-        low, high, log = distribution.low, distribution.high, distribution.log  # type: ignore[attr-defined]
-        if isinstance(low, int):
-            return str(trial.suggest_int(name, low, high, log=log))
+        assert isinstance(distribution, FloatDistribution | IntDistribution)
+        low, high, log = distribution.low, distribution.high, distribution.log
+        if isinstance(distribution, IntDistribution):
+            return str(trial.suggest_int(name, int(low), int(high), log=log))
         return repr(trial.suggest_float(name, low, high, log=log))
 
 
@@ -333,7 +340,8 @@ def parse_values(line: str, names: Sequence[str] | None) -> float | list[float]:
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         if not is_number or value != value:
             raise EvaluationError(f"an objective's value must be a number, but is {value!r}.")
-    return found  # type: ignore[no-any-return]
+    values: float | list[float] = found
+    return values
 
 
 def parse(words: Sequence[str]) -> Function | Command:

@@ -290,7 +290,7 @@ class Tuner:
         until = None if tuning.timeout is None else time.monotonic() + tuning.timeout
         try:
             for _ in range(min(tuning.n_jobs, self._n_left(study)) - 1):
-                self._workers.append(_Worker(tuning.objective, given))
+                self._workers.append(_Worker(tuning.objective))
             while self._workers:
                 self._let_one_ask(study, until)
                 for worker in self._those_with_news():
@@ -331,7 +331,7 @@ class Tuner:
         try:
             message = worker.connection.recv()
         except (EOFError, OSError):
-            self._bury(worker, study, given)
+            self._bury(worker, study)
             return
         if isinstance(message, _Broken):
             raise StorageError(message.text)
@@ -353,7 +353,7 @@ class Tuner:
             self._remarks.add(text)
             self._said(text)
 
-    def _bury(self, worker: _Worker, study: Study, given: _Open) -> None:
+    def _bury(self, worker: _Worker, study: Study) -> None:
         """Take note that a worker is no more, and replace it if it died in an evaluation."""
         self._workers.remove(worker)
         was_asking = self._asking is worker
@@ -365,7 +365,7 @@ class Tuner:
             return
         self._mark(study, worker.number, ERROR, f"{ended}.")
         self._finished(study.get_trials(deepcopy=False)[worker.number], study)
-        self._workers.append(_Worker(self._tuning.objective, given))
+        self._workers.append(_Worker(self._tuning.objective))
 
     def _mark(self, study: Study, number: int, key: str, value: Any) -> bool:
         """Fail a trial that nobody evaluates any more; return whether it had not ended anyway."""
@@ -401,7 +401,7 @@ class Tuner:
 class _Worker:
     """A process that evaluates trials, as the parent sees it."""
 
-    def __init__(self, objective: Function | Command, given: _Open | None = None) -> None:
+    def __init__(self, objective: Function | Command) -> None:
         spawn = multiprocessing.get_context("spawn")
         self.connection, theirs = spawn.Pipe()
         self.process: BaseProcess = spawn.Process(target=_work, args=(theirs, objective))
