@@ -10,7 +10,8 @@ the authors' code does; on continuous spaces better than joint draws), and score
 densities. In proportion, unlike the authors, who draw the same number from each: far from the
 current task's observations the ratio is near 1 whatever a task weighs, and often the largest, so
 that with as many candidates there a past task of hardly any weight goes on drawing evaluations to
-its own best region (4-D ellipsoid, a past task at c* = 0, 30 seeds: 1.6 after 200 evaluations, so 0.95).
+its own best region (4-D ellipsoid, a past task at c* = 0, 30 seeds: 1.6 after 200 evaluations with
+as many, 0.95 in proportion).
 
 Shapes: log_good, log_bad (T, C); weights (T,); the log ratio (C,).
 """
