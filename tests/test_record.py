@@ -15,8 +15,10 @@ from metatpe import TransferRecord, transfer_history
 from metatpe._record import (
     MAX_CHARACTERS,
     Plan,
+    Turn,
     read_plan,
     system_attributes,
+    turn_of,
     user_attributes,
 )
 
@@ -169,3 +171,13 @@ def test_a_shorter_plan_that_replaces_a_longer_one_is_read_alone() -> None:
     both = {**system_attributes(long), **system_attributes(short)}
     plan = read_plan(create_trial(value=0.0, system_attrs=both))
     assert plan == short
+
+
+@pytest.mark.parametrize(("turn", "number"), [("past", 1.0), ("own", -1.0), (None, 0.0)])
+def test_whose_turn_a_trial_was_is_read_again(turn: Turn | None, number: float) -> None:
+    plan = Plan("acquisition", {"x": 1}, {"target": 0.5, "a": 0.5}, turn=turn)
+    again = read_plan(stored(plan))
+    assert again is not None
+    assert again.turn == turn
+    assert turn_of(stored(plan)) == number
+    assert record(plan).get("turn") == turn

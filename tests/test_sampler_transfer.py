@@ -40,7 +40,7 @@ from studies import (
 )
 
 from metatpe import MetaTPESampler, Space, Task, transfer_history
-from metatpe._record import read_plan
+from metatpe._record import Plan, Turn, read_plan, system_attributes
 
 MAX_CHARACTERS = 2046  # what every relational storage takes for one attribute
 THREE = ("minimize", "minimize", "minimize")
@@ -260,6 +260,42 @@ def test_uniform_weights_are_the_same_for_every_task_whatever_it_is_like() -> No
     for record in transfer_history(study)[5:]:
         assert record.weights == {"target": 0.25, "0.1": 0.25, "0.5": 0.25, "0.9": 0.25}
         assert record.kept == ()
+
+
+def turns_of(past: Study, n: int) -> list[str]:
+    """Return whose turn the acquisitions of a study were whose target is the corner (0, 0)."""
+    study = new_study(MetaTPESampler([past], epsilon=0.0, seed=0))
+    evaluate(study, n, space=SQUARE, losses=corner(0.0, 0.0))
+    records = [r for r in transfer_history(study) if r.origin == "acquisition"]
+    assert all((r.turn is None) == (r.weights["target"] >= 1.0) for r in records)
+    return [r.turn for r in records if r.turn is not None]
+
+
+def test_the_past_gets_most_turns_where_it_fits_and_the_study_some() -> None:
+    turns = turns_of(past_study(corner(0.0, 0.0), space=SQUARE, n=50), 60)
+    assert 0.5 < turns.count("past") / len(turns) < 1.0
+
+
+def test_naive_weights_take_no_turns() -> None:
+    study = new_study(MetaTPESampler([past_study(space=SQUARE)], weights="uniform", seed=0))
+    evaluate(study, 15, space=SQUARE, losses=corner(0.0, 0.0))
+    assert {r.turn for r in transfer_history(study)} == {None}
+
+
+@pytest.mark.parametrize("better", ["past", "own"])
+def test_turns_go_to_whom_they_have_paid(better: Turn) -> None:
+    def told(turn: Turn) -> FrozenTrial:
+        x = 0.1 if turn == better else 0.9
+        trial = frozen({"x": x, "y": x}, [x, x], space=SQUARE)
+        trial.system_attrs.update(system_attributes(Plan("acquisition", turn=turn)))
+        return trial
+
+    past = past_study(corner(0.1, 0.1), space=SQUARE, n=50)
+    sampler = MetaTPESampler([past], epsilon=0.0, warm_start=False, n_startup_trials=0, seed=0)
+    study = new_study(sampler, trials=[told(turn) for turn in ("past", "own") * 20])
+    for _ in range(20):
+        study.ask(SQUARE)
+    assert [r.turn for r in transfer_history(study)] == [better] * 20
 
 
 def history(losses: Callable[[Params], list[float]], n: int = 40) -> list[FrozenTrial]:
