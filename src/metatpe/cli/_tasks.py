@@ -11,12 +11,6 @@ from typing import Annotated, Any
 import numpy as np
 import optuna
 import typer
-from optuna.distributions import (
-    BaseDistribution,
-    CategoricalDistribution,
-    FloatDistribution,
-    IntDistribution,
-)
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -25,7 +19,7 @@ from metatpe._frames import Column, read_csv
 from metatpe._infer import Given, candidates, parse_parameter, parse_value
 from metatpe._pareto import split
 from metatpe._storage import masked, open_storage, study_errors
-from metatpe._studies import Left, Summary, store_task, summarise
+from metatpe._studies import Left, Summary, shown, store_task, summarise
 from metatpe.cli._common import (
     AsJson,
     Storage,
@@ -126,17 +120,6 @@ def _table_of_what_is_left(found: Sequence[Summary], like: str) -> Table:
 def _cells(left: Left) -> list[str]:
     outside = ", ".join(f"{n} of {name}" for name, n in left.outside.items())
     return [", ".join(left.shared), outside, ", ".join(left.dropped), ", ".join(left.lacking)]
-
-
-def shown(distribution: BaseDistribution) -> str:
-    """Return a distribution in a few words."""
-    if isinstance(distribution, CategoricalDistribution):
-        return " | ".join(map(str, distribution.choices))
-    assert isinstance(distribution, FloatDistribution | IntDistribution)
-    kind = "int" if isinstance(distribution, IntDistribution) else "float"
-    step = f", step {distribution.step:g}" if distribution.step not in (None, 1) else ""
-    log = ", log" if distribution.log else ""
-    return f"{kind} {distribution.low:g} to {distribution.high:g}{step}{log}"
 
 
 def _table(*names: str) -> Table:
