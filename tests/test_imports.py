@@ -18,7 +18,7 @@ PACKAGE = ROOT / "src" / "metatpe"
 LAYERS = [
     {"space"},
     {"_storage", "_frames", "_infer", "_mlflow", "_objective", "_task_file"},
-    {"tasks", "_studies", "_record", "_history", "_pareto"},
+    {"tasks", "_studies", "_record", "_history", "_pareto", "_volume"},
     {"_kde"},
     {"_importance"},
     {"_kernel", "_trust"},
@@ -34,7 +34,7 @@ LAYERS = [
     {"cli"},
 ]
 HEIGHT = {name: height for height, layer in enumerate(LAYERS) for name in layer}
-WITHOUT_OPTUNA = {"_pareto", "_kde", "_importance", "_kernel", "_trust"}
+WITHOUT_OPTUNA = {"_pareto", "_volume", "_kde", "_importance", "_kernel", "_trust"}
 WITHOUT_OPTUNA |= {"_acquisition", "_transfer"}
 
 # Names of numpy.random that make or describe a generator; all others use the one hidden in numpy.

@@ -6,6 +6,7 @@
 Needs the extra `bench`; without it, listing and the problems without a table still work.
 """
 
+from metatpe._volume import standard_error
 from metatpe.bench.compact import read_results, write_compact
 from metatpe.bench.families.ellipsoid import ellipsoid
 from metatpe.bench.methods import get_method, method_names
@@ -13,7 +14,6 @@ from metatpe.bench.metrics import (
     attainment_surfaces,
     best_curve,
     hypervolume_curve,
-    standard_error,
 )
 from metatpe.bench.plan import Run
 from metatpe.bench.problems import (

@@ -18,7 +18,6 @@ curves (n,); several runs of one method are curves (s, n), one row a seed.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Literal, get_args
 
@@ -26,6 +25,7 @@ import moocore
 import numpy as np
 from numpy.typing import NDArray
 
+from metatpe._volume import attainment_surface, running_hypervolume
 from metatpe.bench.problems import Floats, Problem
 
 Scale = Literal["paper", "log"]
@@ -55,28 +55,12 @@ def hypervolume_curve(
         )
     is_log = _is_log(problem, scale)
     reference = _scaled(problem, problem.worst, is_log)
-    volume = moocore.Hypervolume(ref=reference)
     if raw:
         whole = float(np.prod(reference - _scaled(problem, problem.best, is_log)))
     else:
-        whole = float(volume(_scaled(problem, _true_front(problem), is_log)))
-    losses = np.minimum(_scaled(problem, values, is_log), reference)
-    return _running_volume(losses, volume) / whole
-
-
-def _running_volume(losses: Floats, volume: moocore.Hypervolume) -> Floats:  # (n, m) -> (n,)
-    is_improving = _is_improving(losses)
-    volumes = np.zeros(len(losses))
-    for i in np.flatnonzero(is_improving):
-        volumes[i] = volume(losses[: i + 1][is_improving[: i + 1]])
-    return np.maximum.accumulate(volumes)
-
-
-def _is_improving(losses: Floats) -> NDArray[np.bool_]:  # (n, m) -> (n,)
-    """Return which points are not weakly dominated by an earlier one."""
-    is_as_good = np.logical_and.reduce([f[:, None] <= f[None, :] for f in losses.T])  # (n, n)
-    improving: NDArray[np.bool_] = ~np.triu(is_as_good, k=1).any(axis=0)
-    return improving
+        front = _scaled(problem, _true_front(problem), is_log)
+        whole = float(moocore.hypervolume(front, ref=reference))
+    return running_hypervolume(_scaled(problem, values, is_log), reference) / whole
 
 
 def _is_log(problem: Problem, scale: Scale) -> NDArray[np.bool_]:  # (m,)
@@ -146,22 +130,12 @@ def attainment_surfaces(
     """
     for values in runs:
         _check_values(problem, values)
-    points = problem.losses(np.concatenate(runs))
-    sets = np.repeat(np.arange(len(runs)), [len(values) for values in runs])
+    losses = [problem.losses(values) for values in runs]
     surfaces = {}
     for percentile in percentiles:
-        corners = problem.losses(moocore.eaf(points, sets, percentiles=[percentile])[:, :-1])
+        corners = problem.losses(attainment_surface(losses, percentile))
         surfaces[percentile] = corners[np.lexsort(corners.T[::-1])]
     return surfaces
-
-
-def standard_error(curves: Floats) -> Floats:  # (s, n) -> (n,)
-    """Return the standard error over the runs; NaN for a single one, which has no spread."""
-    n_runs = len(curves)
-    if n_runs < 2:
-        return np.full(curves.shape[1:], np.nan)
-    deviation: Floats = curves.std(axis=0, ddof=1)
-    return deviation / math.sqrt(n_runs)
 
 
 def _check_values(problem: Problem, values: Floats) -> None:

@@ -73,7 +73,8 @@ def plot_attainment(studies: Runs) -> Figure:
     """Plot which values of two objectives half of the runs have reached, and the front of all.
 
     The 50 % attainment surface borders what half of a label's runs dominate; a band reaches from
-    25 to 75 % where there are three runs or more. Of a single run it is the front, with its trials.
+    25 to 75 % where there are three runs or more. Of a single run it is the front, with its
+    trials.
 
     Args:
         studies: As for `plot_hypervolume`.

@@ -12,8 +12,9 @@ from typing import TypeVar
 
 import numpy as np
 
+from metatpe._volume import standard_error
 from metatpe.bench.figures._figure import Measure, Table
-from metatpe.bench.metrics import progress_curve, standard_error
+from metatpe.bench.metrics import progress_curve
 from metatpe.bench.plan import Run
 from metatpe.bench.problems import get_problem
 from metatpe.bench.records import Trace

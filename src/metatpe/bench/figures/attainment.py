@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from metatpe._volume import staircase as border_of
 from metatpe.bench.figures._curves import grouped
 from metatpe.bench.figures._figure import Figure, Measure, Table
 from metatpe.bench.metrics import attainment_surfaces
@@ -115,14 +116,7 @@ def staircase(problem: Problem, corners: Floats, worst: Floats) -> Floats:  # (2
         corners: In the problem's own units, none dominating another.
         worst: The losses (2,) up to which the border goes.
     """
-    losses = problem.losses(corners)
-    losses = losses[np.argsort(losses[:, 0], kind="stable")]
-    border = np.empty((2 * len(losses) + 1, 2))
-    border[1::2] = losses
-    border[0] = losses[0, 0], worst[1]
-    border[-1] = worst[0], losses[-1, 1]
-    border[2:-1:2] = np.maximum(losses[1:], losses[:-1])  # the inner edges between two corners
-    return problem.losses(border)
+    return problem.losses(border_of(problem.losses(corners), worst))
 
 
 def _draw_surfaces(axis: Any, surfaces: dict[int, Floats], line: Any, method: str) -> None:
