@@ -17,7 +17,6 @@ import os
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import count
 from typing import Any, Literal
 from weakref import WeakKeyDictionary
 
@@ -46,7 +45,7 @@ from metatpe._transfer import Past, Settings
 from metatpe._trust import N_JUDGED, N_TURNS, chance_of_the_past
 from metatpe._warm_start import first_configurations
 from metatpe.space import Floats, Ints, Space
-from metatpe.tasks import Task, joined, n_usable
+from metatpe.tasks import Task, joined, n_usable, own_names
 
 _logger = logging.getLogger(__name__)
 _MAX_CACHED = 4  # spaces (and studies of one storage) whose models are kept
@@ -130,7 +129,7 @@ class MetaTPESampler(BaseSampler):
         self._n_ei_candidates = n_ei_candidates
         self._epsilon = epsilon
         self._search_space = dict(search_space or {})
-        self._sources = _as_tasks(sources)
+        self._sources = as_tasks(sources)
         self._warm_starts = (
             first_configurations(self._sources, n_startup_trials) if warm_start else []
         )
@@ -429,7 +428,7 @@ def _shown(value: Any) -> str:
     return "a string" if isinstance(value, str) else repr(value)
 
 
-def _as_tasks(sources: Sequence[Study | Task]) -> list[Task]:
+def as_tasks(sources: Sequence[Study | Task]) -> list[Task]:
     """Return the sources as tasks with names of their own, without those that are empty."""
     if isinstance(sources, str) or not isinstance(sources, Iterable):
         raise ValueError(
@@ -453,15 +452,5 @@ def _as_tasks(sources: Sequence[Study | Task]) -> list[Task]:
                 "apart with fewer than two; leave it out."
             )
         tasks.append(task)
-    return _with_own_names(tasks)
-
-
-def _with_own_names(tasks: list[Task]) -> list[Task]:
-    """Return the tasks, the second one of a name as "name (2)"."""
-    taken, renamed = {TARGET, REST}, []
-    for task in tasks:
-        names = (task.name if k == 1 else f"{task.name} ({k})" for k in count(1))
-        name = next(n for n in names if n not in taken)
-        taken.add(name)
-        renamed.append(task if name == task.name else replace(task, name=name))
-    return renamed
+    names = own_names([task.name for task in tasks], (TARGET, REST))
+    return [t if t.name == n else replace(t, name=n) for t, n in zip(tasks, names, strict=True)]

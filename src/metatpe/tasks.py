@@ -13,8 +13,9 @@ import difflib
 import fnmatch
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -410,6 +411,16 @@ class Task:
         """Return a few lines about the task: its parameters, and its smallest losses."""
         parameters = "\n".join(f"  {n}: {d}" for n, d in self.space.distributions.items())
         return f"{self!r}\n{parameters}\n  smallest losses: {self.losses.min(axis=0).tolist()}"
+
+
+def own_names(names: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
+    """Return names that differ from each other: the second one of a name is "name (2)"."""
+    used, own = set(taken), []
+    for name in names:
+        variants = (name if k == 1 else f"{name} ({k})" for k in count(1))
+        own.append(next(variant for variant in variants if variant not in used))
+        used.add(own[-1])
+    return own
 
 
 def is_counted(trial: FrozenTrial) -> bool:
