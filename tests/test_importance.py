@@ -53,8 +53,9 @@ def test_a_column_that_no_good_observation_has_is_nan() -> None:
 
 
 def test_the_mean_is_over_the_tasks_that_have_the_column() -> None:
-    V = locked(np.array([[1.0, NAN, NAN], [3.0, 5.0, NAN]]))
-    assert mean_importances(V).tolist() == [2.0, 5.0, 0.0]
+    own = locked(np.array([1.0, NAN, 1.0]))
+    total, counts = locked(np.array([3.0, 5.0, 8.0])), np.array([1, 1, 2])
+    assert mean_importances(own, total, counts).tolist() == [2.0, 5.0, 3.0]
 
 
 @pytest.mark.parametrize(

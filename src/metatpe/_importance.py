@@ -11,8 +11,7 @@ then takes every past task for the same as the current one: with one objective, 
 twenty evaluations. On the 4-D ellipsoid sources of pure noise then cost 0.24 (SE 0.09) orders of
 magnitude at 100 evaluations, with one column 0.02 (0.10); what helps helps as much.
 
-Shapes: importances (d,) or, stacked over tasks, (T, d), NaN where a task has no entry in the
-column.
+Shapes: importances (d,), NaN where a task has no entry in the column.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ import math
 import numpy as np
 
 from metatpe._kde import Parzen
-from metatpe.space import Floats
+from metatpe.space import Floats, Ints
 
 
 def importances(good: Parzen, gamma: float) -> Floats:  # (d,)
@@ -40,10 +39,16 @@ def importances(good: Parzen, gamma: float) -> Floats:  # (d,)
     return gamma**2 * V
 
 
-def mean_importances(V: Floats) -> Floats:  # (T, d) -> (d,)
-    """Return the mean over the tasks that have the column, 0 where none has."""
-    has = ~np.isnan(V)
-    mean: Floats = np.where(has, V, 0.0).sum(axis=0) / np.maximum(has.sum(axis=0), 1)
+def mean_importances(own: Floats, total: Floats, counts: Ints) -> Floats:  # (d,) each
+    """Return the mean over the tasks that have the column.
+
+    Args:
+        own: The importances in the current task, NaN where it does not have the column.
+        total: Their sum over the past tasks that have the column.
+        counts: And how many these are, at least one.
+    """
+    has = ~np.isnan(own)
+    mean: Floats = (np.where(has, own, 0.0) + total) / (has + counts)
     return mean
 
 

@@ -46,11 +46,15 @@ _Real = TypeVar("_Real", np.float32, np.float64)
 _LEAST_LOG2 = {np.dtype(np.float32): -120.0, np.dtype(np.float64): -1000.0}
 _LOG2_E = math.log2(math.e)
 _LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
+_N_SIGMAS, _PER_SIGMA = 6.5, 1024  # a table of the normal distribution; less than 1e-10 is beyond
+_SIGMAS = np.arange(int(_N_SIGMAS * _PER_SIGMA) + 1) / _PER_SIGMA
+_TAILS = np.append(ndtr(-_SIGMAS[:-1]), 0.0)
+_DENSITIES = np.append(np.exp(-0.5 * _SIGMAS[:-1] ** 2 - _LOG_SQRT_2PI), 0.0)
 
 
 def bandwidths(columns: Columns, centers: Floats) -> Floats:  # (n, d) -> (d,)
     """Return the bandwidth of each column."""
-    n_present, sd, iqr = _spread(centers)
+    n_present, sd, iqr = _spread(np.ascontiguousarray(centers.T))
     n = np.maximum(n_present, 1)
     scott = 1.059 * np.minimum(sd, iqr / 1.34) * n**-0.2
     floor = 0.1 / np.sqrt(n)
@@ -61,12 +65,12 @@ def bandwidths(columns: Columns, centers: Floats) -> Floats:  # (n, d) -> (d,)
     return bandwidth
 
 
-def _spread(centers: Floats) -> tuple[Ints, Floats, Floats]:
+def _spread(rows: Floats) -> tuple[Ints, Floats, Floats]:  # (d, n) -> (d,) each
     """Return number, standard deviation and interquartile range of the entries of each column."""
-    d = centers.shape[1]
+    d, n_centers = rows.shape
     sd, iqr = np.zeros(d), np.zeros(d)
-    ranked = np.sort(centers.T, axis=1)  # NaN last
-    n_present = np.full(d, len(centers))
+    ranked = np.sort(rows, axis=1)  # NaN last
+    n_present = np.full(d, n_centers)
     if np.isnan(ranked[:, -1:]).any():
         n_present = np.count_nonzero(~np.isnan(ranked), axis=1)
     for n in set(n_present.tolist()) - {0}:  # nearly always one round: nothing is missing
@@ -146,18 +150,23 @@ class Parzen:
         kept = list(kept)
         reduced = Parzen(self.columns.take(kept), self.centers[:, kept], self.bandwidth[kept])
         # What is inside of a column does not depend on the others.
-        reduced.__dict__["_inside"] = self._inside[:, kept]
+        reduced.__dict__["_inside"] = self._inside[kept]
         return reduced
 
     @cached_property
-    def _inside(self) -> Floats:  # (n, d)
+    def _rows(self) -> Floats:  # (d, n)
+        """The centres with the entries of a column side by side, to compute with."""
+        return np.ascontiguousarray(self.centers.T)
+
+    @cached_property
+    def _inside(self) -> Floats:  # (d, n)
         """How much of each centre's Gaussian lies in [0, 1]; 1 where it is missing."""
-        return _mass_inside(self.centers, self.bandwidth)
+        return _mass_inside(self._rows, self.bandwidth[:, None])
 
     @cached_property
     def _is_complete(self) -> bool:
         """Whether no continuous coordinate is missing: then all squares have one coefficient."""
-        return not np.isnan(self.centers[:, self.columns.layout[0]]).any()
+        return not np.isnan(self._rows[self.columns.layout[0]]).any()
 
     @cached_property
     def _middle(self) -> Floats:  # (G, 1)
@@ -167,7 +176,7 @@ class Parzen:
         """
         gaussian = self.columns.layout[0]
         if self._is_complete and len(self):
-            middle: Floats = self.centers[:, gaussian].mean(axis=0)[:, None]
+            middle: Floats = self._rows[gaussian].mean(axis=1, keepdims=True)
             return middle
         return np.full((len(gaussian), 1), 0.5)
 
@@ -180,7 +189,7 @@ class Parzen:
         """
         gaussian, one_hot, looked_up = self.columns.layout
         h = self.bandwidth[gaussian][:, None]
-        centred = self.centers[:, gaussian].T - self._middle
+        centred = self._rows[gaussian] - self._middle
         is_missing = np.isnan(centred)
         if not self._is_complete:
             centred = np.where(is_missing, 0.0, centred)
@@ -188,7 +197,7 @@ class Parzen:
         constant = centred * linear
         constant *= -0.5
         reach = float(-constant.sum(axis=0).min(initial=0.0))
-        constant -= np.log2(self._inside[:, gaussian]).T
+        constant -= np.log2(self._inside[gaussian])
         constant -= _LOG2_E * (np.log(h) + _LOG_SQRT_2PI)
         square = np.ones((1, len(self)))
         if not self._is_complete:
@@ -283,12 +292,12 @@ class Parzen:
     def gaussian_marginals(self, js: Sequence[int]) -> tuple[Floats, Floats]:  # (G, c), (G,)
         """Return the marginal densities of continuous columns in the middle of G common cells."""
         h = self.bandwidth[list(js)][:, None]  # (c, 1)
-        centers = self.centers[:, list(js)].T  # (c, n)
+        centers = self._rows[list(js)]  # (c, n)
         n_cells = math.ceil(max(32.0, 2.0 / h.min()))
         middles = (np.arange(n_cells) + 0.5) / n_cells
         is_missing = np.isnan(centers)
         centers = np.where(is_missing, 0.5, centers)
-        inside = self._inside[:, list(js)].T
+        inside = self._inside[list(js)]
         heights = np.where(is_missing, 0.0, 1.0 / (h * math.sqrt(2.0 * math.pi) * inside))
         total = np.ones((len(js), n_cells)) + is_missing.sum(axis=1)[:, None]  # what is flat
         scale = math.sqrt(0.5) / h
@@ -325,18 +334,33 @@ class Parzen:
         return centers, ndtr(-centers / self.bandwidth), ndtr((1.0 - centers) / self.bandwidth)
 
 
-def _mass_inside(centers: Floats, h: Floats) -> Floats:  # (n, d), (d,) -> (n, d)
-    """Return Phi((1 - c)/h) - Phi(-c/h): how much of the Gaussians around centers is in [0, 1].
-
-    Tails beyond 6.5 bandwidths are below 1e-10 and left out; most of the further ones are.
-    """
-    far = (np.abs(centers - 0.5) + 0.5) / h
-    near = 1.0 / h - far
-    mass = np.ones(centers.shape)
-    for border in (near, far):
-        is_cut = border < 6.5
-        mass[is_cut] -= ndtr(-border[is_cut])
+def _mass_inside(rows: Floats, h: Floats) -> Floats:  # (d, n), (d, 1) -> (d, n)
+    """Return Phi((1 - c)/h) - Phi(-c/h): how much of the Gaussians around centres is in [0, 1]."""
+    off_middle = np.abs(rows - 0.5)
+    mass = 1.0 - _tail((0.5 - off_middle) / h)
+    reaches_far = h[:, 0] > 0.5 / _N_SIGMAS
+    if reaches_far.any():
+        mass[reaches_far] -= _tail((0.5 + off_middle[reaches_far]) / h[reaches_far])
     return mass
+
+
+def _tail(z: Floats) -> Floats:
+    """Return 1 - Phi(z) for z >= 0, to 1e-10; nothing for NaN.
+
+    From a table, to second order around the nearest entry: three times as fast as `ndtr`.
+    """
+    offset = np.fmin(z, _N_SIGMAS)
+    nearest = np.rint(offset * _PER_SIGMA)
+    entry = nearest.astype(np.int64)
+    nearest /= _PER_SIGMA
+    offset -= nearest
+    nearest *= -0.5
+    nearest *= offset
+    nearest += 1.0
+    nearest *= offset
+    nearest *= _DENSITIES.take(entry)
+    tail: Floats = _TAILS.take(entry) - nearest
+    return tail
 
 
 def _log2_kernels(

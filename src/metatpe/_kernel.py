@@ -42,18 +42,16 @@ class Nodes:
     tasks: Ints  # (M,) which past tasks
     kept: tuple[int, ...]  # the columns they are compared on
     points: Points  # M * S of them, or S that all share
-    log_q: Floats  # (M, S)
+    log_q: Floats  # (M, S), inf in a cell where q_m has no mass
     mass: Floats  # (M, S), sums to one in each row: 1/S, or q_m's mass in the cell
 
     def total_variation(self, p: Parzen) -> Floats:  # (M,)
         """Return the distance of each past task's density from `p`, a density of all columns."""
         reduced = p.reduced(self.kept)
         log_p = reduced.log_pdf(self.points, uniform=False).reshape(-1, self.log_q.shape[1])
-        with np.errstate(invalid="ignore"):  # -inf - -inf in a cell where neither has mass
-            log_ratio = np.where(self.mass > 0.0, log_p - self.log_q, 0.0)
-        gap = -np.expm1(np.minimum(log_ratio, 0.0))
+        gap = 1.0 - np.exp(np.minimum(log_p - self.log_q, 0.0))
         # The masses of a row sum to one only up to rounding.
-        distance: Floats = np.minimum(np.sum(self.mass * gap, axis=1), 1.0)
+        distance: Floats = np.minimum(np.einsum("ms,ms->m", self.mass, gap), 1.0)
         return distance
 
 
@@ -90,7 +88,8 @@ def _nodes(tasks: list[int], past: list[Parzen], kept: tuple[int, ...], n_points
         X, volume = all_cells(columns)
         points = Points.of(columns, X)
         log_q = np.stack([q.log_pdf(points, uniform=False) for q in past])
-        return Nodes(np.array(tasks), kept, points, log_q, np.exp(log_q) * volume)
+        mass = np.exp(log_q) * volume
+        return Nodes(np.array(tasks), kept, points, np.where(mass > 0.0, log_q, np.inf), mass)
     drawn = [q.sample_kernels(n_points, rng=np.random.default_rng(_SEED)) for q in past]
     log_q = np.stack(
         [q.log_pdf(Points.of(columns, X), uniform=False) for q, X in zip(past, drawn, strict=True)]

@@ -18,7 +18,7 @@ from metatpe._acquisition import Densities
 from metatpe._importance import importances, kept_columns, mean_importances
 from metatpe._kde import Parzen, Points
 from metatpe._kernel import Nodes, make_nodes, similarities, task_weights
-from metatpe._pareto import split
+from metatpe._pareto import levels, split
 from metatpe._trust import trust
 from metatpe.space import Columns, Floats, Ints, Space
 from metatpe.tasks import Encoded, Task
@@ -61,12 +61,23 @@ class Past:
         self._columns = space.columns
         self._last: tuple[Parzen, Floats, tuple[int, ...]] | None = None
         self._judged = _Judged(np.empty((0, len(space))), np.empty((len(usable), 0)))
+        self._levels: tuple[bytes, Ints] | None = None
         self._nodes: dict[tuple[int, ...], list[Nodes]] = {}
 
     @cached_property
     def importances(self) -> Floats:  # (M, d)
         """The importance of each column in each past task."""
         return np.stack([importances(task.good, self._settings.gamma) for task in self.densities])
+
+    @cached_property
+    def shared(self) -> tuple[Ints, Floats, Ints]:  # (c,) each
+        """The columns that a past task has, and the sum of their importances over how many tasks.
+
+        A column that no past task has cannot tell them apart.
+        """
+        n_having = np.count_nonzero(~np.isnan(self.importances), axis=0)
+        shared = np.flatnonzero(n_having)
+        return shared, np.nansum(self.importances[:, shared], axis=0), n_having[shared]
 
     def nodes(self, kept: tuple[int, ...]) -> list[Nodes]:
         """Return where to compare densities on the kept columns."""
@@ -76,6 +87,16 @@ class Past:
             good = [task.good for task in self.densities]
             self._nodes[kept] = make_nodes(good, kept, self._settings.n_mc_samples)
         return self._nodes[kept]
+
+    def levels(self, losses: Floats, violation: Floats, lateness: Floats) -> Ints:  # (n,)
+        """Return `_pareto.levels` of the observations that the past tasks are judged by.
+
+        The last ones are remembered: after a while it is always the same observations.
+        """
+        key = losses.tobytes() + violation.tobytes() + lateness.tobytes()
+        if self._levels is None or self._levels[0] != key:
+            self._levels = (key, levels(losses, violation, lateness))
+        return self._levels[1]
 
     def weigh(
         self, X_good: Floats, X: Floats, levels: Ints
@@ -98,7 +119,7 @@ class Past:
 
         The good observations stay the same whenever a new one is bad.
         """
-        if self._last is None or not np.array_equal(self._last[0].centers, X, equal_nan=True):
+        if self._last is None or not _are_same(self._last[0].centers, X):
             good = Parzen(self._columns, X)
             self._last = (good, *similarities_to(good, self, self._settings))
         return self._last
@@ -114,11 +135,16 @@ class _Judged(NamedTuple):
 
     def updated(self, tasks: Sequence[Densities], X: Floats, levels: Ints) -> _Judged:
         """Return the same for other observations: mostly these and a new one, or just these."""
-        n = len(self.X) if np.array_equal(self.X, X[: len(self.X)], equal_nan=True) else 0
+        n = len(self.X) if _are_same(self.X, X[: len(self.X)]) else 0
         if n == len(X) and self.levels is not None and np.array_equal(self.levels, levels):
             return self
         scores = np.hstack([self.scores[:, :n], _opinions(tasks, X[n:])])
         return _Judged(X, scores, levels, trust(scores, levels))
+
+
+def _are_same(A: Floats, B: Floats) -> bool:
+    """Return whether two arrays are equal, missing entries included (faster than array_equal)."""
+    return A.shape == B.shape and A.tobytes() == B.tobytes()
 
 
 def _opinions(tasks: Sequence[Densities], X: Floats) -> Floats:  # (n, d) -> (M, n)
@@ -157,10 +183,8 @@ def similarities_to(
     n_past = len(past.densities)
     if settings.is_naive or n_past == 0 or not len(target):
         return np.ones(n_past), ()
-    V = np.vstack([importances(target, settings.gamma)[None], past.importances])
-    # A column that no past task has cannot tell them apart.
-    is_shared = ~np.isnan(past.importances).all(axis=0)
-    shared = [int(j) for j in np.flatnonzero(is_shared)]
-    top = kept_columns(mean_importances(V)[is_shared], len(target), settings.eta)
-    kept = tuple(shared[j] for j in top)
+    shared, total, counts = past.shared
+    own = importances(target, settings.gamma)[shared]
+    top = kept_columns(mean_importances(own, total, counts), len(target), settings.eta)
+    kept = tuple(int(shared[j]) for j in top)
     return similarities(target, past.nodes(kept), n_past), kept

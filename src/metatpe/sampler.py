@@ -356,8 +356,7 @@ class MetaTPESampler(BaseSampler):
         """Return the candidate with the best acquisition, a new one unless it may repeat."""
         past = self._past(moment.space)
         X_good, X_bad = self._split(moment)
-        n_judged = N_JUDGED if past.names else 0
-        good, weights, kept = past.weigh(X_good, *_judged(moment.observations, n_judged))
+        good, weights, kept = past.weigh(X_good, *_judged(moment.observations, past))
         tasks = [Densities(good, Parzen(moment.space.columns, X_bad)), *past.densities]
         turn = self._turn(moment, weights)
         used = np.eye(1, len(tasks))[0] if turn == "own" else weights
@@ -411,10 +410,10 @@ class MetaTPESampler(BaseSampler):
         return X[is_new]
 
 
-def _judged(done: Observations, n: int) -> tuple[Floats, Ints]:  # (n, d), (n,)
-    """Return the first n observations, and how far behind each is."""
-    some = slice(n)
-    level = levels(done.losses[some], done.violation[some], done.lateness[some])
+def _judged(done: Observations, past: Past) -> tuple[Floats, Ints]:  # (n, d), (n,)
+    """Return the observations that past tasks are judged by, and how far behind each is."""
+    some = slice(N_JUDGED if past.names else 0)
+    level = past.levels(done.losses[some], done.violation[some], done.lateness[some])
     return done.X[some], level
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from optuna.distributions import FloatDistribution
 
-from metatpe._pareto import levels, split
+from metatpe._pareto import split
 from metatpe._transfer import Past, Settings
 from metatpe._trust import N_JUDGED
 from metatpe.bench.figures._figure import Figure, Measure, Table
@@ -92,8 +92,9 @@ def _weigh(X: Floats, losses: Floats, past: Past) -> tuple[int, ...]:
     """Weigh the past tasks by the current task's observations; return the kept columns."""
     violation = np.zeros(len(X))
     is_good = split(losses, violation, _SETTINGS.gamma)
-    level = levels(losses[:N_JUDGED], violation[:N_JUDGED])
-    _, _, kept = past.weigh(X[is_good], X[:N_JUDGED], level)
+    judged = slice(N_JUDGED)
+    level = past.levels(losses[judged], violation[judged], np.zeros((len(X[judged]), 1)))
+    _, _, kept = past.weigh(X[is_good], X[judged], level)
     return kept
 
 
