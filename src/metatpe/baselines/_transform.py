@@ -1,0 +1,50 @@
+r"""Losses of one task as scores that a Gaussian process can model.
+
+With y the losses of one objective, n of them, u_i = (rank of y_i - 1/2) / n and q_i = Phi^-1(u_i):
+
+    z_i = (y_i - mean) / sd      where y is close to normal: corr(y, q)^2 >= 0.9
+    z_i = q_i                    otherwise, the Gaussian copula: skewed or heavy-tailed losses
+
+corr(y, q)^2 says how straight the normal probability plot is (the statistic of Shapiro and
+Francia). Equal losses have equal ranks, their mean one; a constant objective is 0 everywhere.
+What must never count as good gets the worst loss of the task before anything else: pruned and
+infeasible observations, and +inf. -inf gets the best one.
+
+Shapes: losses and scores (n, m), violation (n,); always minimised.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import ndtri
+from scipy.stats import rankdata
+
+from metatpe.space import Floats, Mask
+
+_STRAIGHT = 0.9
+
+
+def scores(losses: Floats, violation: Floats) -> Floats:  # (n, m), (n,) -> (n, m)
+    """Return the losses of one task, each objective on a scale of its own."""
+    is_feasible = violation <= 0.0
+    return np.stack([_score(_plain(y, is_feasible)) for y in losses.T], axis=1)
+
+
+def _plain(y: Floats, is_feasible: Mask) -> Floats:  # (n,)
+    """Return finite losses, the worst one where an observation must not count as good."""
+    known = y[is_feasible & np.isfinite(y)]
+    if not len(known):
+        return np.where(is_feasible & (y < 0.0), -1.0, 0.0)
+    return np.where(is_feasible, np.clip(y, known.min(), known.max()), known.max())
+
+
+def _score(y: Floats) -> Floats:  # (n,) -> (n,)
+    if not len(y) or y.min() == y.max():
+        return np.zeros(len(y))
+    # Halved: the spread of two huge losses of opposite sign must not overflow.
+    shifted = y / 2 - y.max() / 2
+    scaled = shifted / np.abs(shifted).max()
+    z: Floats = (scaled - scaled.mean()) / scaled.std()
+    q: Floats = ndtri((rankdata(y) - 0.5) / len(y))
+    is_straight = np.mean(z * q) ** 2 >= _STRAIGHT * np.var(q)
+    return z if is_straight else q

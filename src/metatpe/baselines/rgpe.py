@@ -1,0 +1,54 @@
+r"""RGPE: the ranking-weighted Gaussian process ensemble (Feurer, Letham, Bakshy 2018).
+
+    w_m = how often, over joint posterior samples, task m puts the fewest pairs of the study's
+          observations in the wrong order; leave-one-out samples for the study itself
+    mean(x) = sum_m w_m mean_m(x),    variance(x) = sum_m w_m^2 variance_m(x)
+
+See `_ensemble` for the weights, and for the order that several objectives have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from metatpe.baselines._ensemble import Ensemble, rgpe_weights
+from metatpe.baselines._gp_sampler import TransferGPSampler
+from metatpe.baselines._models import Models
+from metatpe.space import Floats, Ints
+
+
+class RGPESampler(TransferGPSampler):
+    """Sampler whose surrogate is a ranking-weighted Gaussian process ensemble.
+
+    It keeps the rules of `MetaTPESampler`, whose adaptor it shares: warm starts, seeds, states,
+    parallel workers, and in a finite space no configuration twice while one is unseen;
+    `transfer_history` tells the weights. Infeasible and pruned trials count as the worst. A
+    parameter that is asked for outside of the space that trials have used is drawn at random.
+    Needs the extra `gp`.
+
+    Args:
+        sources: Past studies or tasks; none of them: a Gaussian process of the study alone.
+        acquisition: "ehvi", the expected hypervolume improvement (with one objective the expected
+            improvement), or "parego", that of a random scalarisation.
+        n_startup_trials: The first trials: warm starts out of the past, random without one.
+        warm_start: Whether the first trials are the past's best configurations.
+        search_space: The parameters that the objective will ask for, if you want the first trials
+            to know them; otherwise they are learned from the trials.
+        seed: Makes the suggestions reproducible (not with ``n_jobs > 1``, as elsewhere in Optuna).
+
+    Raises:
+        ImportError: torch or BoTorch is not installed.
+        ValueError: A setting is out of its range, or a source has only one observation.
+
+    Example:
+        >>> from metatpe import load_tasks
+        >>> from metatpe.baselines import RGPESampler
+        >>> sources = load_tasks("sqlite:///studies.db", "resnet-*")  # doctest: +SKIP
+        >>> sampler = RGPESampler(sources, acquisition="ehvi", seed=0)  # doctest: +SKIP
+    """
+
+    def _weigh(self, losses: Ints, n_pairs: int) -> Floats:
+        return rgpe_weights(losses)
+
+    def _ensemble(self, tasks: Sequence[Models], weights: Floats) -> Ensemble:
+        return Ensemble(tasks, weights, is_own_variance=False)

@@ -1,0 +1,54 @@
+r"""TST-R: the two-stage transfer surrogate with rankings (Wistuba et al. 2016).
+
+    d_m = the share of pairs of the study's observations that task m puts in the wrong order
+    w_m ~ 3/4 (1 - (d_m / rho)^2) for d_m < rho, otherwise 0;    d_0 = 0 for the study itself
+    mean(x) = sum_m w_m mean_m(x),    variance(x) = variance_0(x), that of the study
+
+See `_ensemble` for the weights, and for the order that several objectives have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from metatpe.baselines._ensemble import Ensemble, tstr_weights
+from metatpe.baselines._gp_sampler import TransferGPSampler
+from metatpe.baselines._models import Models
+from metatpe.space import Floats, Ints
+
+
+class TSTRSampler(TransferGPSampler):
+    """Sampler whose surrogate is a two-stage transfer surrogate with rankings.
+
+    It keeps the rules of `MetaTPESampler`, whose adaptor it shares: warm starts, seeds, states,
+    parallel workers, and in a finite space no configuration twice while one is unseen;
+    `transfer_history` tells the weights. Infeasible and pruned trials count as the worst. A
+    parameter that is asked for outside of the space that trials have used is drawn at random.
+    Needs the extra `gp`.
+
+    Args:
+        sources: Past studies or tasks; none of them: a Gaussian process of the study alone.
+        acquisition: "ehvi", the expected hypervolume improvement (with one objective the expected
+            improvement), or "parego", that of a random scalarisation.
+        n_startup_trials: The first trials: warm starts out of the past, random without one.
+        warm_start: Whether the first trials are the past's best configurations.
+        search_space: The parameters that the objective will ask for, if you want the first trials
+            to know them; otherwise they are learned from the trials.
+        seed: Makes the suggestions reproducible (not with ``n_jobs > 1``, as elsewhere in Optuna).
+
+    Raises:
+        ImportError: torch or BoTorch is not installed.
+        ValueError: A setting is out of its range, or a source has only one observation.
+
+    Example:
+        >>> from metatpe import load_tasks
+        >>> from metatpe.baselines import TSTRSampler
+        >>> sources = load_tasks("sqlite:///studies.db", "resnet-*")  # doctest: +SKIP
+        >>> sampler = TSTRSampler(sources, acquisition="ehvi", seed=0)  # doctest: +SKIP
+    """
+
+    def _weigh(self, losses: Ints, n_pairs: int) -> Floats:
+        return tstr_weights(losses, n_pairs)
+
+    def _ensemble(self, tasks: Sequence[Models], weights: Floats) -> Ensemble:
+        return Ensemble(tasks, weights, is_own_variance=True)
