@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
+
 from metatpe._importance import importances
 from metatpe._transfer import Past, Settings, similarities_to
+from metatpe.space import Floats, Space
 from metatpe.tasks import Task
 
 
@@ -28,7 +33,24 @@ def gamma_similarity(
         1.0
     """
     settings = Settings(gamma, eta, n_mc_samples, is_naive=False)
-    own, other = Past([a], a.space, settings), Past([b], a.space, settings)
+    return _compared(Past([a], a.space, settings), Past([b], a.space, settings), settings)
+
+
+def similarity_matrix(tasks: Sequence[Task]) -> Floats:  # (n, n)
+    """Return `gamma_similarity` of each task to each; models are made once for a space."""
+    settings = Settings(0.1, 2.5, 1000, is_naive=False)
+    matrix = np.empty((len(tasks), len(tasks)))
+    space: Space | None = None
+    models: list[Past] = []
+    for i, a in enumerate(tasks):
+        if a.space != space:
+            space, models = a.space, [Past([b], a.space, settings) for b in tasks]
+        matrix[i] = [_compared(models[i], other, settings) for other in models]
+    return matrix
+
+
+def _compared(own: Past, other: Past, settings: Settings) -> float:
+    """Return the similarity of two tasks in the space of the first."""
     if not other.densities:
         return 0.0
     s, _ = similarities_to(own.densities[0].good, other, settings)

@@ -9,12 +9,16 @@ takes its place with ``figure.update_layout(template="plotly_white")`` (or "plot
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from optuna.study import Study
 
 from metatpe.tasks import Task
+from metatpe.viz._regions import gamma_sets
+from metatpe.viz._runs import Runs, attainment_of, progress_of
+from metatpe.viz._tasks import importances_of, similarities_of
+from metatpe.viz._weights import weights_of
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -27,8 +31,6 @@ __all__ = [
     "plot_similarity",
     "plot_task_weights",
 ]
-
-Runs = Study | Sequence[Study] | Mapping[str, Study | Sequence[Study]]
 
 
 def plot_task_weights(study: Study) -> Figure:
@@ -45,7 +47,9 @@ def plot_task_weights(study: Study) -> Figure:
     Example:
         >>> plot_task_weights(study).show()  # doctest: +SKIP
     """
-    raise NotImplementedError
+    from metatpe.viz import _plotly
+
+    return _plotly.draw_task_weights(weights_of(study))
 
 
 def plot_hypervolume(studies: Runs, *, reference_point: Sequence[float] | None = None) -> Figure:
@@ -66,7 +70,9 @@ def plot_hypervolume(studies: Runs, *, reference_point: Sequence[float] | None =
     Example:
         >>> plot_hypervolume({"with the past": [a0, a1], "without": [b0, b1]})  # doctest: +SKIP
     """
-    raise NotImplementedError
+    from metatpe.viz import _plotly
+
+    return _plotly.draw_progress(progress_of(studies, reference_point))
 
 
 def plot_attainment(studies: Runs) -> Figure:
@@ -85,7 +91,9 @@ def plot_attainment(studies: Runs) -> Figure:
     Example:
         >>> plot_attainment({"with the past": [a0, a1], "without": [b0, b1]})  # doctest: +SKIP
     """
-    raise NotImplementedError
+    from metatpe.viz import _plotly
+
+    return _plotly.draw_attainment(attainment_of(studies))
 
 
 def plot_importances(study: Study, sources: Sequence[Study | Task] = ()) -> Figure:
@@ -102,7 +110,9 @@ def plot_importances(study: Study, sources: Sequence[Study | Task] = ()) -> Figu
     Example:
         >>> plot_importances(study, load_tasks("sqlite:///studies.db"))  # doctest: +SKIP
     """
-    raise NotImplementedError
+    from metatpe.viz import _plotly
+
+    return _plotly.draw_importances(importances_of(study, sources))
 
 
 def plot_similarity(tasks: Sequence[Study | Task]) -> Figure:
@@ -117,7 +127,9 @@ def plot_similarity(tasks: Sequence[Study | Task]) -> Figure:
     Example:
         >>> plot_similarity([study, *sources])  # doctest: +SKIP
     """
-    raise NotImplementedError
+    from metatpe.viz import _plotly
+
+    return _plotly.draw_similarity(similarities_of(tasks))
 
 
 def plot_gamma_sets(
@@ -140,4 +152,6 @@ def plot_gamma_sets(
     Example:
         >>> plot_gamma_sets(study, sources[0], ["lr", "depth"])  # doctest: +SKIP
     """
-    raise NotImplementedError
+    from metatpe.viz import _plotly
+
+    return _plotly.draw_gamma_sets(gamma_sets(a, b, params))
