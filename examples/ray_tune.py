@@ -1,95 +1,96 @@
-"""Ray Tune with metatpe: two objectives, several trials at once, and two past studies.
+"""Ray Tune: two objectives, several trials at once, and three past studies.
 
-    pip install 'metatpe[ray]'
-    python examples/ray_tune.py --trials 40 --at-once 4
+    pip install 'metatpe[ray]' scikit-learn
+    python examples/ray_tune.py
 
 Ray Tune's OptunaSearch takes any Optuna sampler. The sampler stays with the driver, which asks it
 for a configuration whenever Ray has room for another trial; it knows those that are still running.
-The studies, past and new, are kept in a SQLite file.
+The studies, past and new, are kept in a SQLite file; a new one is done twice, with and without the
+past.
 """
 
 from __future__ import annotations
 
 import argparse
 import logging
-import math
 from pathlib import Path
 
 import optuna
 import ray
+from _boosting import SPACE, evaluate, store_past_studies
+from _gain import print_gain
 from ray import tune
 from ray.tune.search.optuna import OptunaSearch
 
-from metatpe import MetaTPESampler, load_tasks, transfer_history
-
-SPACE = {
-    "lr": tune.loguniform(1e-5, 1e-1),
-    "width": tune.randint(1, 9),  # 1 to 8
-    "act": tune.choice(["relu", "tanh"]),
-}
+from metatpe import MetaTPESampler, Task, load_tasks, transfer_history
 
 
-def train(config: dict, shift: float = 0.0) -> dict[str, float]:
-    """Return the error and the cost of a made-up training."""
-    error = (math.log10(config["lr"]) + 3.0 - shift) ** 2 + 1.0 / config["width"]
-    return {"error": error + 0.2 * (config["act"] == "tanh"), "cost": float(config["width"])}
+def train(config: dict) -> dict[str, float]:
+    """Return the two objectives of one configuration, by name."""
+    r2, size = evaluate(config)
+    return {"r2": r2, "size": size}
 
 
-def store_past_studies(url: str) -> None:
-    """Store two studies of 50 random trials, if they are not there."""
-    for shift in (0.2, 0.5):
-        study = optuna.create_study(
-            study_name=f"past-{shift:g}",
-            storage=url,
-            directions=["minimize", "minimize"],
-            sampler=optuna.samplers.RandomSampler(seed=0),
-            load_if_exists=True,
-        )
-        distributions = OptunaSearch.convert_search_space(SPACE)
-        for _ in range(50 - len(study.trials)):
-            trial = study.ask(distributions)
-            study.tell(trial, list(train(trial.params, shift).values()))
+def search(name: str, url: str, sources: list[Task], args: argparse.Namespace) -> optuna.Study:
+    """Tune with Ray; the study is stored under the name."""
+    algorithm = OptunaSearch(
+        space=SPACE,  # Optuna's distributions, as the past studies have them
+        metric=["r2", "size"],  # here and not in TuneConfig, because there are two
+        mode=["max", "min"],
+        sampler=MetaTPESampler(sources, seed=0),
+        study_name=name,
+        storage=optuna.storages.RDBStorage(url),
+    )
+    tuner = tune.Tuner(
+        train,
+        tune_config=tune.TuneConfig(
+            search_alg=algorithm,
+            num_samples=args.trials,
+            max_concurrent_trials=args.at_once,
+            reuse_actors=True,  # a process is not worth one small training
+        ),
+        run_config=tune.RunConfig(
+            name=name, storage_path=str(args.folder.resolve() / "ray"), verbose=0
+        ),
+    )
+    results = tuner.fit()
+    print(f"{name}: {len(results)} trials, {results.num_errors} errors", flush=True)
+    return optuna.load_study(study_name=name, storage=url)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--trials", type=int, default=40)
-    parser.add_argument("--at-once", type=int, default=4)
+    parser.add_argument("--trials", type=int, default=12, help="of each new study")
+    parser.add_argument("--at-once", type=int, default=2, help="trials that run together")
+    parser.add_argument("--past-trials", type=int, default=20, help="of each past study")
     parser.add_argument("--folder", type=Path, default=Path("metatpe-ray"))
     parser.add_argument("--address", help="of a Ray cluster; without it, one on this machine")
     args = parser.parse_args()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    folder = args.folder.resolve()
-    folder.mkdir(parents=True, exist_ok=True)
-    url = f"sqlite:///{folder / 'studies.db'}"
-    store_past_studies(url)
+    args.folder.mkdir(parents=True, exist_ok=True)
+    url = f"sqlite:///{args.folder.resolve() / 'studies.db'}"
+    print(f"three past studies, {args.past_trials} trials each", flush=True)
+    store_past_studies(url, args.past_trials)
+    for name in {"new", "alone"} & set(optuna.get_all_study_names(url)):
+        optuna.delete_study(study_name=name, storage=url)  # of an earlier run
 
-    search = OptunaSearch(
-        metric=["error", "cost"],  # here and not in TuneConfig, because there are two
-        mode=["min", "min"],
-        sampler=MetaTPESampler(load_tasks(url, "past-*"), seed=0),
-        study_name="new",
-        storage=optuna.storages.RDBStorage(url),
+    ray.init(
+        address=args.address,
+        log_to_driver=False,
+        logging_level=logging.ERROR,
+        runtime_env={"env_vars": {"PYTHONPATH": str(Path(__file__).parent)}},  # for _boosting
     )
-    ray.init(address=args.address, log_to_driver=False, logging_level=logging.ERROR)
-    tuner = tune.Tuner(
-        train,
-        param_space=SPACE,
-        tune_config=tune.TuneConfig(
-            search_alg=search, num_samples=args.trials, max_concurrent_trials=args.at_once
-        ),
-        run_config=tune.RunConfig(name="new", storage_path=str(folder / "ray"), verbose=0),
-    )
-    results = tuner.fit()
+    with_past = search("new", url, load_tasks(url, "friedman-*"), args)
+    without = search("alone", url, [], args)
     ray.shutdown()
 
-    study = optuna.load_study(study_name="new", storage=url)
-    for record in transfer_history(study):
-        values = study.trials[record.number].values
-        print(record.number, values, record.origin, record.weights)
-    print(f"{len(results)} trials, {results.num_errors} errors, best:")
-    for trial in study.best_trials:
-        print(f"  error {trial.values[0]:.4f} cost {trial.values[1]:.0f} {trial.params}")
+    print("\nwhere the configurations came from, and what the past studies weighed:")
+    for record in transfer_history(with_past):
+        print(f"  {record.number:2d}  {record.origin:11s}  {record.weights}")
+    print("R² and kB on the front of the study with the past:")
+    for trial in sorted(with_past.best_trials, key=lambda t: t.values):
+        print(f"  {trial.values[0]:.3f}  {trial.values[1]:6.1f}  {trial.params}")
+    print_gain([with_past], [without])
 
 
 if __name__ == "__main__":
