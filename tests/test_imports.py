@@ -30,7 +30,7 @@ LAYERS = [
     {"_tune"},
     {"metatpe"},  # the package itself, as in `from metatpe import __version__`
     {"baselines", "viz"},
-    {"bench", "report"},
+    {"bench", "report", "_callback"},
     {"cli"},
 ]
 HEIGHT = {name: height for height, layer in enumerate(LAYERS) for name in layer}

@@ -1,5 +1,6 @@
 """Hyperparameter search that starts from what earlier searches learned."""
 
+from metatpe._callback import TransferCallback
 from metatpe._record import TransferRecord, transfer_history
 from metatpe.sampler import MetaTPESampler
 from metatpe.similarity import gamma_similarity, importance
@@ -12,6 +13,7 @@ __all__ = [
     "MetaTPESampler",
     "Space",
     "Task",
+    "TransferCallback",
     "TransferRecord",
     "gamma_similarity",
     "importance",

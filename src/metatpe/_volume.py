@@ -24,14 +24,14 @@ def running_hypervolume(losses: Floats, reference: Floats) -> Floats:  # (n, m),
     """Return the hypervolume after each observation; what is beyond the reference adds nothing."""
     volume = moocore.Hypervolume(ref=reference)
     losses = np.minimum(losses, reference)
-    is_improving = _is_improving(losses)
+    improving = is_improving(losses)
     volumes = np.zeros(len(losses))
-    for i in np.flatnonzero(is_improving):
-        volumes[i] = volume(losses[: i + 1][is_improving[: i + 1]])
+    for i in np.flatnonzero(improving):
+        volumes[i] = volume(losses[: i + 1][improving[: i + 1]])
     return np.maximum.accumulate(volumes)
 
 
-def _is_improving(losses: Floats) -> Mask:  # (n, m) -> (n,)
+def is_improving(losses: Floats) -> Mask:  # (n, m) -> (n,)
     """Return which points are not weakly dominated by an earlier one."""
     is_as_good = np.logical_and.reduce([f[:, None] <= f[None, :] for f in losses.T])  # (n, n)
     improving: Mask = ~np.triu(is_as_good, k=1).any(axis=0)

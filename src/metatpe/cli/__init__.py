@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import metatpe
-from metatpe.cli import _bench, _demo, _reproduce, _tasks, _tune
+from metatpe.cli import _bench, _dashboard, _demo, _report, _reproduce, _tasks, _tune
 
 app = typer.Typer(
     help="Hyperparameter search that starts from what earlier searches learned.",
@@ -33,6 +33,8 @@ app.command()(_tune.tune)
 app.command()(_tasks.tasks)
 app.command()(_tasks.similarity)
 app.command("import")(_tasks.import_)
+app.command()(_report.report)
+app.command()(_dashboard.dashboard)
 _bench.app.command()(_reproduce.reproduce)
 app.add_typer(_bench.app, name="bench")
 

@@ -12,8 +12,13 @@ from typing import Annotated, Any, NoReturn
 import optuna
 import typer
 from optuna.distributions import BaseDistribution
+from optuna.storages import BaseStorage
+from optuna.study import Study
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from metatpe._storage import study_errors
+from metatpe.tasks import study_names
 
 console = Console()
 
@@ -39,6 +44,18 @@ def plain_failures() -> Iterator[None]:
         fail(f"there is no file {error.filename}." if error.filename else str(error))
     except (ValueError, OSError, ImportError) as error:
         fail(str(error))
+
+
+def load_study(storage: BaseStorage, name: str) -> Study:
+    """Return the study with exactly this name.
+
+    Raises:
+        ValueError: There is none; the message lists the close ones.
+    """
+    literal = "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)
+    study_names(storage, [literal])
+    with study_errors(storage, name):
+        return optuna.load_study(study_name=name, storage=storage)
 
 
 def print_json(value: Any) -> None:

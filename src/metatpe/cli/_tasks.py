@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-import optuna
 import typer
 from rich.console import Console
 from rich.table import Table
@@ -18,19 +17,20 @@ from rich.text import Text
 from metatpe._frames import Column, read_csv
 from metatpe._infer import Given, candidates, parse_parameter, parse_value
 from metatpe._pareto import split
-from metatpe._storage import masked, open_storage, study_errors
+from metatpe._storage import masked, open_storage
 from metatpe._studies import Left, Summary, shown, store_task, summarise
 from metatpe.cli._common import (
     AsJson,
     Storage,
     console,
+    load_study,
     plain_failures,
     print_json,
     progress_bar,
 )
 from metatpe.similarity import gamma_similarity
 from metatpe.space import Floats
-from metatpe.tasks import Task, directions_of, load_tasks, study_names, task_of
+from metatpe.tasks import Task, directions_of, load_tasks, task_of
 
 MAX_ROWS = 20_000  # above, a relational storage takes minutes
 _GAMMA, _ETA = 0.1, 2.5  # the sampler's defaults
@@ -66,11 +66,7 @@ def tasks(
     with plain_failures():
         opened = open_storage(storage)
         defaults = dict(parse_default(text) for text in default or ())
-        study = None
-        if like is not None:
-            (name,) = study_names(opened, [_literal(like)])
-            with study_errors(opened, name):
-                study = optuna.load_study(study_name=name, storage=opened)
+        study = None if like is None else load_study(opened, like)
         found = summarise(opened, names or ["*"], like=study, defaults=defaults)
     if as_json:
         print_json([asdict(summary) for summary in found])
@@ -81,11 +77,6 @@ def tasks(
         for summary in found:
             if summary.left_out:
                 console.print(Text(f"left out: {summary.study}: {summary.left_out}"))
-
-
-def _literal(name: str) -> str:
-    """Return a pattern that only this name fits."""
-    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)
 
 
 def parse_default(text: str) -> tuple[str, Any]:

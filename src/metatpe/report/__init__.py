@@ -1,0 +1,52 @@
+"""A report on one study: what was tuned, what came out, and what the past gave to it.
+
+html_report      one HTML file with interactive plots, which needs no network (extra `viz`)
+markdown_report  the same words and tables as Markdown
+note             the short version that the dashboard shows
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from optuna.study import Study
+
+from metatpe.report._facts import facts_of
+from metatpe.report._html import page
+from metatpe.report._markdown import markdown
+from metatpe.report._story import sections_of, summary_of
+from metatpe.tasks import Task
+
+__all__ = ["html_report", "markdown_report", "note"]
+
+
+def html_report(
+    study: Study, past: Sequence[Study | Task] = (), *, without: Sequence[Study] = ()
+) -> str:
+    """Return a report on a study as one HTML file.
+
+    Args:
+        study: The study; of any sampler, finished or not.
+        past: The past studies or tasks that the sampler had, and others to compare with.
+        without: Runs of the same problem without a past; the report then says how many trials
+            the past has saved.
+
+    Raises:
+        ValueError: A run without a past has other objectives.
+
+    Example:
+        >>> Path("report.html").write_text(html_report(study, sources))  # doctest: +SKIP
+    """
+    return page(study.study_name, sections_of(facts_of(study, past, without)))
+
+
+def markdown_report(
+    study: Study, past: Sequence[Study | Task] = (), *, without: Sequence[Study] = ()
+) -> str:
+    """Return the text of a report as Markdown; see `html_report`."""
+    return markdown(study.study_name, sections_of(facts_of(study, past, without)))
+
+
+def note(study: Study, past: Sequence[Study | Task] = ()) -> str:
+    """Return a few lines of Markdown about what was transferred."""
+    return markdown("What was transferred", summary_of(facts_of(study, past)), level=3)
