@@ -1,9 +1,9 @@
 """What transfer gained: studies that had a past beside studies that had none, trial by trial.
 
 Used by the examples. With one objective the measure is the best value found so far. With several
-it is the hypervolume, in [0, 1]: how much of the box between the best value of each objective,
-over all studies compared, and the value that one in ten trials exceeds is dominated by what a study
-has found. Infeasible trials find nothing.
+it is the hypervolume, in [0, 1]: the part of a box that is dominated by what a study has found.
+The box goes from the best value of each objective, over all studies compared, to the value that
+one in ten trials exceeds. Infeasible trials find nothing.
 """
 
 from __future__ import annotations
