@@ -7,10 +7,21 @@ from typing import Any
 
 import numpy as np
 
-from metatpe.space import Floats
-from metatpe.viz._regions import MASS, Axis, GammaSets, Good
+from metatpe.space import Floats, Ints
+from metatpe.viz._regions import GammaSets, Good, line_of, linear_ticks
 from metatpe.viz._runs import Attainment, Curve, Progress, Surface
-from metatpe.viz._style import ALL_COLOURS, GREY, Look, as_html, look, number, shortened
+from metatpe.viz._style import (
+    ALL_COLOURS,
+    GREY,
+    HEAT,
+    REST,
+    TARGET,
+    Look,
+    as_html,
+    look,
+    number,
+    shortened,
+)
 from metatpe.viz._tasks import Importances, Similarities
 from metatpe.viz._weights import Weights
 
@@ -21,9 +32,8 @@ except ImportError:
     raise ImportError("metatpe.viz needs plotly: pip install 'metatpe[viz]'") from None
 
 _A, _B, _BOTH = look(0), look(1), ALL_COLOURS[2]
+_MAX_NUMBERS = 10  # tasks whose similarities are written out
 _LINE = "rgba(128,128,128,0.25)"  # of grids
-# White at one end would vanish on a dark page, and so would black on a light one.
-_HEAT = [[0.0, "rgba(0,114,178,0.04)"], [0.5, "rgba(0,114,178,0.55)"], [1.0, "rgb(0,80,140)"]]
 
 
 def template() -> Any:
@@ -46,7 +56,13 @@ def template() -> Any:
             "xaxis": axis,
             "yaxis": axis,
             "hoverlabel": {"align": "left"},
-            "legend": {"orientation": "h", "x": 0.0, "y": -0.2, "yanchor": "top"},
+            "legend": {
+                "orientation": "h",
+                "x": 0.0,
+                "y": 0.0,
+                "yref": "container",
+                "yanchor": "bottom",
+            },
             "margin": {"l": 60, "r": 20, "t": 70, "b": 50},
             "colorway": list(ALL_COLOURS),
         }
@@ -94,7 +110,8 @@ def draw_task_weights(data: Weights) -> Any:
         trace = _line(name, data.trials, weights, look(i), hovertemplate=hover, connectgaps=True)
         figure.add_trace(trace, row=1, col=1)
     for name, weights, colour in _shares(data):
-        figure.add_trace(_share(name, data, weights, colour), row=2, col=1)
+        trace = _share(name, data.trials, weights, colour, showlegend=name not in data.past)
+        figure.add_trace(trace, row=2, col=1)
     for name, numbers in data.lanes.items():
         figure.add_trace(_lane(name, numbers), row=3, col=1)
     figure.update_yaxes(title="weight", rangemode="tozero", row=1)
@@ -111,22 +128,27 @@ def _shares(data: Weights) -> list[tuple[str, Floats, str]]:
     """Return how the whole weight is divided: name, weights, colour."""
     if not len(data.trials):
         return []
-    shares = [("the past tasks above", data.shown, _faded(ALL_COLOURS[0], 0.7))]
+    shares = [
+        (name, np.nan_to_num(weights), _faded(look(i).colour, 0.8))
+        for i, (name, weights) in enumerate(data.past.items())
+    ]
     if data.has_rest:
-        shares.append(("all other past tasks", data.rest, _faded(ALL_COLOURS[4], 0.5)))
-    return [*shares, ("the study itself", data.target, _faded(GREY, 0.3))]
+        shares.append((REST, data.rest, _faded(GREY, 0.7)))
+    return [*shares, (TARGET, data.target, _faded(GREY, 0.25))]
 
 
-def _share(name: str, data: Weights, weights: Floats, colour: str) -> Any:
+def _share(name: str, trials: Ints, weights: Floats, colour: str, *, showlegend: bool) -> Any:
     return go.Scatter(
-        x=data.trials,
+        x=trials,
         y=weights,
-        name=name,
+        name=as_html(shortened(name)),
+        meta=as_html(name),
         mode="lines",
         line={"width": 0},
         fillcolor=colour,
         stackgroup="all",
-        hovertemplate=f"{name}<br>trial %{{x}}: %{{y:.4f}} of the weight<extra></extra>",
+        hovertemplate="%{meta}<br>trial %{x}: %{y:.4f} of the whole weight<extra></extra>",
+        showlegend=showlegend,
     )
 
 
@@ -155,7 +177,7 @@ def draw_progress(data: Progress) -> Any:
     figure.update_xaxes(title="finished trials", rangemode="tozero")
     figure.update_yaxes(title=as_html(data.y_name))
     title = "Hypervolume" if data.y_name == "hypervolume" else "Best value"
-    return _finish(figure, title, about=data.about, note=data.note, showlegend=True)
+    return _finish(figure, title, about=data.about, note=data.note, height=430, showlegend=True)
 
 
 def _runs(label: str, n_runs: int) -> str:
@@ -213,7 +235,7 @@ def draw_attainment(data: Attainment) -> Any:
             axis(range=data.limits[i].tolist())
     is_many = any(surface.n_runs > 1 for surface in data.surfaces)
     title = "What half of the runs have reached" if is_many else "Pareto fronts"
-    return _finish(figure, title, note=data.note, showlegend=True)
+    return _finish(figure, title, note=data.note, height=480, showlegend=True)
 
 
 def _surface(surface: Surface, style: Look) -> list[Any]:
@@ -279,8 +301,8 @@ def _importance_traces(data: Importances) -> list[Any]:
         go.Bar(
             x=data.target,
             y=rows,
-            name="the study itself",
-            meta="the study itself",
+            name=TARGET,
+            meta=TARGET,
             orientation="h",
             marker={"color": _faded(GREY, 0.35)},
             width=0.7,
@@ -293,8 +315,8 @@ def _importance_traces(data: Importances) -> list[Any]:
         sources[f"mean of {data.n_others} others"] = data.others
     for i, (name, values) in enumerate(sources.items()):
         is_mean = i == len(data.sources)
-        style = look(i)
-        marker = {"symbol": style.marker, "size": 9, "color": GREY if is_mean else style.colour}
+        style = look(i)._replace(colour=GREY, marker="star") if is_mean else look(i)
+        marker = {"symbol": style.marker, "size": 9, "color": style.colour}
         trace = _line(name, values, rows, style, mode="markers", marker=marker, customdata=names)
         trace.hovertemplate = hover
         traces.append(trace)
@@ -321,28 +343,41 @@ def _kept(data: Importances) -> Any:
 def draw_similarity(data: Similarities) -> Any:
     n = len(data.names)
     names = [as_html(name) for name in data.names]
-    pairs = [[[a, b] for b in names] for a in names]
     figure = go.Figure(
         go.Heatmap(
+            x=names,
+            y=names,
             z=data.matrix,
-            customdata=pairs,
             zmin=0.0,
             zmax=1.0,
-            colorscale=_HEAT,
+            colorscale=HEAT,
             xgap=1,
             ygap=1,
-            texttemplate="%{z:.2f}" if n <= 10 else None,
             colorbar={"title": "similarity", "outlinewidth": 0, "thickness": 12},
-            hovertemplate="%{customdata[0]}<br>compared with %{customdata[1]}: %{z:.3f}"
-            "<extra></extra>",
+            hovertemplate="%{y}<br>compared with %{x}: %{z:.3f}<extra></extra>",
         )
     )
-    ticks = {"tickvals": np.arange(n), "showgrid": False, "showticklabels": n <= 60}
+    if n <= _MAX_NUMBERS:
+        figure.add_trace(_numbers(names, data.matrix))
+    ticks = {"type": "category", "tickvals": names, "showgrid": False}
     short = [as_html(shortened(name, 24)) for name in data.names]
     figure.update_xaxes(ticktext=short, **ticks)
     figure.update_yaxes(ticktext=short, autorange="reversed", **ticks)
     side = 320 + 16 * min(n, 50)
     return _finish(figure, "How alike the tasks are", about=data.about, height=side)
+
+
+def _numbers(names: Sequence[str], matrix: Floats) -> Any:
+    """Return the similarities as text, white where the cell is dark."""
+    return go.Scatter(
+        x=[name for _ in names for name in names],
+        y=[name for name in names for _ in names],
+        mode="text",
+        text=[f"{s:.2f}" for s in matrix.ravel()],
+        textfont={"color": ["black" if s > 0.5 else "white" for s in matrix.ravel()]},
+        hoverinfo="skip",
+        showlegend=False,
+    )
 
 
 # Regions --------------------------------------------------------------------------------------
@@ -359,28 +394,25 @@ def draw_gamma_sets(data: GammaSets) -> Any:
             showgrid=not axis.is_discrete,
             zeroline=False,
         )
-    on = "this parameter" if len(data.axes) == 1 else "these parameters"
     if len(data.axes) == 1:
-        figure.update_yaxes(title="density of the best configurations", zeroline=False)
+        top = max(data.a.density.max(), data.b.density.max())
+        figure.update_yaxes(
+            title="density of the best configurations",
+            tickvals=linear_ticks(0.0, top),
+            range=[-0.14 * top, 1.05 * top],
+        )
     return _finish(
         figure,
         "Where the best configurations are",
-        about=f"similarity on {on} (intersection over union): {data.similarity:.2f}",
+        about=data.about,
         height=480,
         showlegend=True,
     )
 
 
-def steps(axis: Axis, density: Floats) -> tuple[Floats, Floats]:
-    """Return the line of a density: through the middles of its cells, or around them."""
-    if axis.is_discrete:
-        return np.repeat(axis.edges, 2)[1:-1], np.repeat(density, 2)
-    return (axis.edges[1:] + axis.edges[:-1]) / 2, density
-
-
 def _densities(data: GammaSets) -> list[Any]:
     axis, top = data.axes[0], max(data.a.density.max(), data.b.density.max())
-    x, both = steps(axis, np.minimum(data.a.density, data.b.density))
+    x, both = line_of(axis, np.minimum(data.a.density, data.b.density))
     overlap = go.Scatter(
         x=x,
         y=both,
@@ -393,13 +425,13 @@ def _densities(data: GammaSets) -> list[Any]:
     )
     traces = [overlap]
     for i, (good, style) in enumerate(((data.a, _A), (data.b, _B)), 1):
-        traces.append(_line(good.name, *steps(axis, good.density), style, hoverinfo="skip"))
+        traces.append(_line(good.name, *line_of(axis, good.density), style, hoverinfo="skip"))
         traces.append(_points(good, good.X[:, 0], np.full(len(good.X), -0.05 * i * top), style))
     return traces
 
 
 def _areas(data: GammaSets) -> list[Any]:
-    codes = data.codes.astype(np.float32)
+    codes = data.codes.astype(np.uint8)
     colours = ["rgba(0,0,0,0)"] + [
         _faded(c, a) for c, a in ((_A.colour, 0.4), (_B.colour, 0.4), (_BOTH, 0.75))
     ]
@@ -414,8 +446,7 @@ def _areas(data: GammaSets) -> list[Any]:
         showscale=False,
         hoverinfo="skip",
     )
-    percent = f"{MASS:.0%}".replace("%", " %")
-    names = [f"{percent} of {shortened(g.name)}" for g in (data.a, data.b)]
+    names = [shortened(good.name) for good in (data.a, data.b)]
     keys = [
         go.Scatter(
             x=[None],

@@ -39,8 +39,9 @@ from metatpe.viz._style import shortened
 
 GAMMA = 0.1  # the sampler's
 MASS = 0.8
-_N_CELLS = {1: 256, 2: 128}  # of a continuous column, by the number of parameters
+_N_CELLS = {1: 256, 2: 192}  # of a continuous column, by the number of parameters
 _MAX_TICKS = 12
+_GOLDEN = 0.6180339887498949
 
 
 class Axis(NamedTuple):
@@ -72,6 +73,12 @@ class GammaSets:
     a: Good
     b: Good
     similarity: float
+
+    @property
+    def about(self) -> str:
+        """What the numbers say, and what is drawn."""
+        said = f"similarity here (intersection over union): {self.similarity:.2f}"
+        return said if len(self.axes) == 1 else f"{said}; regions hold {MASS:.0%} of the density"
 
     @property
     def codes(self) -> Ints:
@@ -172,9 +179,18 @@ def _spread(columns: Columns, X: Floats) -> Floats:
         assert edges is not None
         for cell in np.unique(cells):
             rows = np.flatnonzero(cells == cell)
-            place = 0.2 + 0.6 * (np.arange(len(rows)) + 0.5) / len(rows)
+            # Evenly in the first column, in another order in the second one: not on a diagonal.
+            pace = 1.0 / len(rows) if j == 0 else _GOLDEN
+            place = 0.15 + 0.7 * ((np.arange(len(rows)) + 0.5) * pace % 1.0)
             spread[rows, j] = edges[cell] + place * (edges[cell + 1] - edges[cell])
     return spread
+
+
+def line_of(axis: Axis, density: Floats) -> tuple[Floats, Floats]:
+    """Return the line of a density (K,): through the middles of the cells, or around them."""
+    if axis.is_discrete:
+        return np.repeat(axis.edges, 2)[1:-1], np.repeat(density, 2)
+    return (axis.edges[1:] + axis.edges[:-1]) / 2, density
 
 
 # Axes -----------------------------------------------------------------------------------------
@@ -212,10 +228,10 @@ def _ticks(distribution: BaseDistribution) -> Sequence[float]:
     low, high, step = float(distribution.low), float(distribution.high), distribution.step
     if step is not None and (high - low) / step < _MAX_TICKS:
         return [low + k * step for k in range(round((high - low) / step) + 1)]
-    return _log_ticks(low, high) if distribution.log else _linear_ticks(low, high)
+    return _log_ticks(low, high) if distribution.log else linear_ticks(low, high)
 
 
-def _linear_ticks(low: float, high: float) -> list[float]:
+def linear_ticks(low: float, high: float) -> list[float]:
     """Return some multiples of 1, 2 or 5 times a power of ten between two numbers."""
     if high <= low:
         return [low]

@@ -21,7 +21,7 @@ from metatpe.viz._style import number
 Runs = Study | Sequence[Study] | Mapping[str, Study | Sequence[Study]]
 NOTHING = "no finished trial yet"
 _MIN_RUNS_OF_BAND = 3
-_DECADES_OF_LOG = 2.0  # values that span more are drawn on a log scale
+_RATIO_OF_LOG = 10.0  # values that span more are drawn on a log scale
 
 
 class Run(NamedTuple):
@@ -267,7 +267,7 @@ def _surface(
 def spans_decades(values: Floats) -> bool:
     """Return whether values are drawn on a log scale."""
     low, high = float(values.min()), float(values.max())
-    return low > 0 and high / low > 10**_DECADES_OF_LOG
+    return low > 0 and high / low > _RATIO_OF_LOG
 
 
 def _padded(values: Floats, is_log: bool) -> tuple[float, float]:

@@ -10,7 +10,9 @@ import math
 from typing import NamedTuple
 
 MAX_SHOWN = 8  # tasks; of more, the others are summed up
+TARGET, REST = "the study itself", "all other past tasks"
 GREY = "#808080"  # what is not a task: text, the rest, the front of all
+HEAT = "cividis"  # from dark blue to yellow, both with matplotlib and plotly
 ALL_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
 
 

@@ -41,11 +41,6 @@ class Weights:
         """Whether there are other past tasks than those shown."""
         return bool(self.rest.any())
 
-    @property
-    def shown(self) -> Floats:  # (n,)
-        """The weight of those past tasks that are shown, together."""
-        return 1.0 - self.target - self.rest
-
 
 def weights_of(study: Study) -> Weights:
     """Read the weights of the largest past tasks, and where each trial came from."""
