@@ -42,7 +42,8 @@ def positions(samples: Floats) -> Ints:  # (S, n, m) -> (S, n)
     crowding = _crowding(samples, rank).ravel()
     group = _groups(rank)
     order = np.lexsort((-crowding, group))
-    is_next = (np.diff(group[order]) > 0) | (np.diff(crowding[order]) < 0)
+    key = np.stack([group, crowding])[:, order]
+    is_next = (key[:, 1:] != key[:, :-1]).any(axis=0)
     place = np.empty(rank.size, dtype=np.int64)
     place[order] = np.concatenate([[0], np.cumsum(is_next)])
     return place.reshape(rank.shape)
@@ -70,7 +71,8 @@ def _crowding(samples: Floats, rank: Ints) -> Floats:  # (S, n, m), (S, n) -> (S
         with np.errstate(invalid="ignore", divide="ignore"):
             distance[order] += np.where(spread > 0.0, gap / spread, 0.0)
     order = np.lexsort((*values, group))
-    is_like_next = (np.diff(np.vstack([values, group])[:, order]) == 0).all(axis=0)
+    key = np.vstack([values, group])[:, order]
+    is_like_next = (key[:, 1:] == key[:, :-1]).all(axis=0)
     distance[order[1:][is_like_next]] = 0.0
     distance[order[:-1][is_like_next]] = 0.0
     return distance.reshape(rank.shape)

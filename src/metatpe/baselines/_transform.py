@@ -1,12 +1,16 @@
 r"""Losses of one task as scores that a Gaussian process can model.
 
-With y the losses of one objective, n of them, u_i = (rank of y_i - 1/2) / n and q_i = Phi^-1(u_i):
+With y the losses of one objective, n of them, u_i = (rank of y_i - 1/2) / n and q_i = Phi^-1(u_i),
+the first of these whose values are close to normal, standardised where that is not the last:
 
-    z_i = (y_i - mean) / sd      where y is close to normal: corr(y, q)^2 >= 0.9
-    z_i = q_i                    otherwise, the Gaussian copula: skewed or heavy-tailed losses
+    z = y                        as it is
+    z = log y                    where all losses are positive, or all negative: -log(-y)
+    z = q                        the Gaussian copula: skewed or heavy-tailed losses
 
-corr(y, q)^2 says how straight the normal probability plot is (the statistic of Shapiro and
-Francia). Equal losses have equal ranks, their mean one; a constant objective is 0 everywhere.
+Close to normal is corr(z, q)^2 >= 0.85, which says how straight the normal probability plot is
+(the statistic of Shapiro and Francia). Equal losses have equal ranks, their mean one; a constant
+objective is 0 everywhere.
+
 What must never count as good gets the worst loss of the task before anything else: pruned and
 infeasible observations, and +inf. -inf gets the best one.
 
@@ -15,13 +19,15 @@ Shapes: losses and scores (n, m), violation (n,); always minimised.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from scipy.special import ndtri
 from scipy.stats import rankdata
 
 from metatpe.space import Floats, Mask
 
-_STRAIGHT = 0.9
+_STRAIGHT = 0.85
 
 
 def scores(losses: Floats, violation: Floats) -> Floats:  # (n, m), (n,) -> (n, m)
@@ -41,10 +47,25 @@ def _plain(y: Floats, is_feasible: Mask) -> Floats:  # (n,)
 def _score(y: Floats) -> Floats:  # (n,) -> (n,)
     if not len(y) or y.min() == y.max():
         return np.zeros(len(y))
+    q: Floats = ndtri((rankdata(y) - 0.5) / len(y))
+    for z in _smooth(y):
+        if np.mean(z * q) ** 2 >= _STRAIGHT * np.var(q):
+            return z
+    return q
+
+
+def _smooth(y: Floats) -> Iterator[Floats]:
+    """Yield the losses as they are and as logarithms, standardised."""
+    yield _standardised(y)
+    if y.min() > 0.0:
+        yield _standardised(np.log(y))
+    elif y.max() < 0.0:
+        yield _standardised(-np.log(-y))
+
+
+def _standardised(y: Floats) -> Floats:
     # Halved: the spread of two huge losses of opposite sign must not overflow.
     shifted = y / 2 - y.max() / 2
     scaled = shifted / np.abs(shifted).max()
-    z: Floats = (scaled - scaled.mean()) / scaled.std()
-    q: Floats = ndtri((rankdata(y) - 0.5) / len(y))
-    is_straight = np.mean(z * q) ** 2 >= _STRAIGHT * np.var(q)
-    return z if is_straight else q
+    standardised: Floats = (scaled - scaled.mean()) / scaled.std()
+    return standardised

@@ -1,0 +1,486 @@
+"""The parts of RGPE and TST-R on arrays: scores, models, weights, acquisitions, the search."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from helpers import INF, MIXED, NAN, locked, random_points
+from scipy.stats import norm
+
+from metatpe._pareto import order
+from metatpe.baselines._ehvi import Boxes, log_h
+from metatpe.baselines._ensemble import (
+    Ensemble,
+    discordant,
+    n_pairs,
+    positions,
+    rgpe_weights,
+    sampled,
+    sampled_left_out,
+    tstr_weights,
+)
+from metatpe.baselines._gp import Encoder, GaussianProcess, fit
+from metatpe.baselines._models import MAX_OBSERVATIONS, thinned
+from metatpe.baselines._parego import Scalarisation
+from metatpe.baselines._search import candidates, climb
+from metatpe.baselines._transform import scores
+from metatpe.space import Floats, Ints, Mask
+
+torch = pytest.importorskip("torch", reason="the extra `gp` is not installed")
+pytest.importorskip("botorch", reason="the extra `gp` is not installed")
+
+ENCODE = Encoder(MIXED.columns)
+ALL = np.ones(len(MIXED), dtype=np.bool_)
+
+
+def smooth(X: Floats) -> Floats:  # (n, d) -> (n,)
+    """Return a function of points of the mixed space, standardised."""
+    y = np.sin(3.0 * X[:, 0]) + X[:, 1] ** 2 + 0.5 * X[:, 2] - 0.3 * (X[:, 4] > 0.5)
+    return (y - y.mean()) / y.std()
+
+
+def fitted(X: Floats, y: Floats) -> GaussianProcess:
+    return fit(ENCODE(X), y, ENCODE.owner, ~np.isnan(X).all(axis=0))
+
+
+# Scores -----------------------------------------------------------------------------------------
+
+
+def test_losses_that_are_close_to_normal_are_standardised(rng: np.random.Generator) -> None:
+    y = rng.normal(5.0, 3.0, size=(200, 2))
+    np.testing.assert_allclose(scores(y, np.zeros(200)), (y - y.mean(axis=0)) / y.std(axis=0))
+
+
+def test_losses_over_orders_of_magnitude_become_logarithms(rng: np.random.Generator) -> None:
+    log_y = rng.normal(-3.0, 2.0, size=(200, 1))
+    expected = (log_y - log_y.mean()) / log_y.std()
+    np.testing.assert_allclose(scores(np.exp(log_y), np.zeros(200)), expected)
+    np.testing.assert_allclose(scores(-np.exp(-log_y), np.zeros(200)), expected)
+
+
+def test_heavy_tails_of_both_signs_become_normal_quantiles(rng: np.random.Generator) -> None:
+    y = rng.standard_cauchy(size=(101, 1))
+    z = scores(y, np.zeros(101))[:, 0]
+    assert (np.argsort(z) == np.argsort(y[:, 0])).all()
+    np.testing.assert_allclose(np.sort(z), norm.ppf((np.arange(101) + 0.5) / 101), atol=1e-12)
+
+
+def test_infeasible_pruned_and_infinite_losses_are_as_bad_as_the_worst() -> None:
+    losses = np.array([[1.0], [2.0], [3.0], [-9.0], [INF], [-INF]])
+    z = scores(losses, np.array([0.0, 0.0, 0.0, 1.0, 0.0, 0.0]))[:, 0]
+    assert z[0] < z[1] < z[2] == z[3] == z[4]
+    assert z[5] == z[0]
+
+
+@pytest.mark.parametrize("losses", [[], [4.0], [2.0, 2.0, 2.0], [INF, INF], [1e308, 1e308]])
+def test_a_constant_objective_is_zero_everywhere(losses: list[float]) -> None:
+    y = np.array(losses).reshape(-1, 1)
+    np.testing.assert_array_equal(scores(y, np.zeros(len(y))), np.zeros_like(y))
+
+
+def test_losses_of_the_size_of_the_largest_float_do_not_overflow() -> None:
+    assert np.isfinite(scores(np.array([[-1.7e308], [1.7e308], [0.0]]), np.zeros(3))).all()
+
+
+# Models -----------------------------------------------------------------------------------------
+
+
+def botorch_model(model: GaussianProcess, features: Floats, y: Floats) -> object:
+    """Return the process as BoTorch has it."""
+    from botorch.models import SingleTaskGP
+    from gpytorch.kernels import MaternKernel
+    from gpytorch.likelihoods import GaussianLikelihood
+    from gpytorch.means import ZeroMean
+
+    # A length scale that is nearly infinite where a feature has no part.
+    scale = torch.from_numpy(np.maximum(model.scale, 1e-8))
+    kernel = MaternKernel(nu=2.5, ard_num_dims=features.shape[1])
+    kernel.lengthscale = 1.0 / scale
+    likelihood = GaussianLikelihood()
+    likelihood.noise = model.noise
+    return SingleTaskGP(
+        torch.from_numpy(features),
+        torch.from_numpy(y[:, None]),
+        likelihood=likelihood.double(),
+        covar_module=kernel.double(),
+        mean_module=ZeroMean(),
+        outcome_transform=None,
+    )
+
+
+def test_the_posterior_is_that_of_botorch(rng: np.random.Generator) -> None:
+    X, Z = random_points(MIXED.columns, 25, rng, 0.1), random_points(MIXED.columns, 9, rng)
+    y = smooth(np.nan_to_num(X, nan=0.5))
+    model = fitted(X, y)
+    with torch.no_grad():
+        posterior = botorch_model(model, ENCODE(X), y).posterior(torch.from_numpy(ENCODE(Z)))
+        expected = posterior.mean.numpy()[:, 0]
+        covariance = posterior.distribution.covariance_matrix.numpy()
+    mean, variance = model.predict(ENCODE(Z))
+    np.testing.assert_allclose(mean, expected, atol=1e-6)
+    np.testing.assert_allclose(variance, np.diag(covariance), atol=1e-6)
+    joint_mean, root = model.joint(ENCODE(Z))
+    np.testing.assert_allclose(joint_mean, mean)
+    np.testing.assert_allclose(root @ root.T, covariance + 1e-6 * np.eye(9), atol=1e-6)
+
+
+def test_the_fit_is_as_probable_as_the_one_that_botorch_finds(rng: np.random.Generator) -> None:
+    from botorch.fit import fit_gpytorch_mll
+    from gpytorch.mlls import ExactMarginalLogLikelihood
+    from gpytorch.priors import LogNormalPrior
+
+    X = random_points(MIXED.columns, 40, rng)[
+        :, :2
+    ].copy()  # both continuous: one feature a column
+    y = np.sin(4.0 * X[:, 0]) + 0.1 * rng.normal(size=40)
+    y = (y - y.mean()) / y.std()
+    model = fit(X, y, np.arange(2), np.ones(2, dtype=np.bool_))
+    theirs = botorch_model(model, X, y)
+    middle = np.sqrt(2.0) + np.log(2.0) / 2
+    theirs.covar_module.register_prior("p", LogNormalPrior(middle, np.sqrt(3.0)), "lengthscale")
+    theirs.likelihood.noise_covar.register_prior("p", LogNormalPrior(-4.0, 1.0), "noise")
+    mll = ExactMarginalLogLikelihood(theirs.likelihood, theirs)
+
+    def log_posterior() -> float:
+        mll.train()
+        with torch.no_grad():
+            return 40 * mll(theirs(*theirs.train_inputs), theirs.train_targets).item()
+
+    ours = log_posterior()
+    fit_gpytorch_mll(mll)
+    assert ours > log_posterior() - 0.05
+
+
+def test_leaving_one_out_is_the_same_as_a_model_without_it(rng: np.random.Generator) -> None:
+    X = random_points(MIXED.columns, 12, rng)
+    y = smooth(X)
+    model = fitted(X, y)
+    mean, variance = model.left_out()
+    for i in range(12):
+        rest = np.arange(12) != i
+        without = GaussianProcess.of(ENCODE(X[rest]), y[rest], model.scale, model.noise)
+        expected = [float(part[0]) for part in without.predict(ENCODE(X[i : i + 1]))]
+        np.testing.assert_allclose([mean[i], variance[i]], expected, atol=1e-8)
+
+
+def test_categories_are_all_equally_far_apart_and_a_missing_one_is_in_the_middle() -> None:
+    X = np.full((4, len(MIXED)), 0.5)
+    X[:, 4] = [1 / 6, 1 / 2, 5 / 6, NAN]
+    F = ENCODE(X)
+    squared = ((F[:, None] - F[None]) ** 2).sum(axis=2)
+    np.testing.assert_allclose(squared[:3, :3], 1.0 - np.eye(3), atol=1e-15)
+    np.testing.assert_allclose(squared[3, :3], 1 / 3)
+
+
+def test_a_column_that_a_task_never_used_changes_no_prediction(rng: np.random.Generator) -> None:
+    X = np.array(random_points(MIXED.columns, 20, rng))
+    X[:, [1, 4]] = NAN
+    model = fitted(X, smooth(np.nan_to_num(X, nan=0.5)))
+    Z = np.array(random_points(MIXED.columns, 5, rng))
+    before = model.predict(ENCODE(Z))
+    Z[:, [1, 4]] = random_points(MIXED.columns, 5, rng)[:, [1, 4]]
+    np.testing.assert_allclose(model.predict(ENCODE(Z)), before)
+
+
+@pytest.mark.parametrize(
+    ("rows", "y"),
+    [
+        ([], []),
+        ([0], [0.0]),
+        ([0, 1, 2], [0.0, 0.0, 0.0]),
+        ([0] * 30, [0.0] * 30),
+        ([0] * 15 + [1] * 15, [1.0, -1.0] * 15),
+        ([0, 0, 1, 1, 2, 2], [2.0, -2.0, 0.0, 0.0, 1.0, -1.0]),
+    ],
+    ids=["none", "one", "constant", "one point 30 times", "two points, noise", "contradiction"],
+)
+def test_a_degenerate_set_gives_finite_predictions(
+    rows: list[int], y: list[float], rng: np.random.Generator
+) -> None:
+    X = random_points(MIXED.columns, 3, rng)
+    model = fitted(X[rows], np.array(y))
+    mean, variance = model.predict(ENCODE(X))
+    assert np.isfinite(mean).all()
+    assert (variance > 0.0).all()
+    repeated = ENCODE(X[[0, 0, 1, 2]])
+    assert np.isfinite(model.joint(repeated)[1]).all()
+    assert np.isfinite(model.left_out()).all()
+
+
+def test_a_believed_point_keeps_the_mean_and_loses_its_variance(rng: np.random.Generator) -> None:
+    X, Z = random_points(MIXED.columns, 15, rng), random_points(MIXED.columns, 2, rng)
+    model = fitted(X, smooth(X))
+    believing = model.believing(ENCODE(Z))
+    everywhere = ENCODE(np.vstack([X, Z, random_points(MIXED.columns, 20, rng)]))
+    np.testing.assert_allclose(
+        believing.predict(everywhere)[0], model.predict(everywhere)[0], atol=0.02
+    )
+    assert (believing.predict(ENCODE(Z))[1] < 2.0 * model.noise).all()
+
+
+def test_of_very_many_observations_the_best_and_some_of_the_others_are_kept() -> None:
+    kept = thinned(np.arange(5000))
+    assert len(set(kept.tolist())) == len(kept) == MAX_OBSERVATIONS
+    assert kept[: MAX_OBSERVATIONS // 2].tolist() == list(range(MAX_OBSERVATIONS // 2))
+    assert kept[-1] == 4999
+    few = np.arange(MAX_OBSERVATIONS)
+    assert thinned(few) is few
+
+
+# Weights ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("m", [1, 2, 3])
+def test_the_order_of_samples_is_that_of_observations(m: int, rng: np.random.Generator) -> None:
+    samples = locked(rng.normal(size=(5, 30, m)))
+    for sample, place in zip(samples, positions(samples), strict=True):
+        assert np.argsort(place, kind="stable").tolist() == order(sample, np.zeros(30)).tolist()
+
+
+def test_equal_points_have_equal_places() -> None:
+    sample = np.array([[[0.0, 3.0], [3.0, 0.0], [1.0, 1.0], [1.0, 1.0], [2.0, 2.0]]])
+    place = positions(sample)[0]
+    assert place[0] == place[1] < place[2] == place[3] < place[4]
+
+
+def slow_discordant(sample: Floats, observed: Floats) -> int:
+    """Return the same by the definition; the observations are no ties."""
+    place = [order(f, np.zeros(len(f))).tolist() for f in (sample, observed)]
+    pairs = itertools.combinations(range(len(sample)), 2)
+    return sum(
+        (place[0].index(i) < place[0].index(j)) != (place[1].index(i) < place[1].index(j))
+        for i, j in pairs
+    )
+
+
+@pytest.mark.parametrize("m", [1, 2])
+def test_discordant_pairs_are_those_that_a_loop_counts(m: int, rng: np.random.Generator) -> None:
+    samples, observed = rng.normal(size=(4, 9, m)), rng.normal(size=(9, m))
+    # The ends of a front tie, and a loop over places would break such ties by number.
+    unequal = [s for s in (*samples, observed) if len(set(positions(s[None])[0])) == 9]
+    if m == 1:
+        assert len(unequal) == 5
+        expected = [slow_discordant(s, observed) for s in samples]
+        assert discordant(samples, observed).tolist() == expected
+    assert discordant(observed[None], observed).tolist() == [0]
+    assert discordant(-samples[:, :, :1], samples[0, :, :1])[0] == 36
+
+
+def test_rgpe_weights_are_how_often_a_task_is_the_best() -> None:
+    losses = np.array([[3, 3, 3, 9], [1, 4, 3, 9], [2, 2, 9, 1]])
+    np.testing.assert_allclose(rgpe_weights(losses), [0.5 / 4, 1.5 / 4, 2 / 4])
+
+
+def test_a_past_task_that_is_mostly_worse_than_the_study_has_no_part() -> None:
+    own = np.arange(20)
+    poor = np.where(np.arange(20) < 9, 0, 30)  # sometimes the best, its median the worst
+    np.testing.assert_allclose(rgpe_weights(np.stack([own, poor])), [1.0, 0.0])
+
+
+def test_tstr_weights_are_epanechnikov_kernels_of_the_discordant_pairs() -> None:
+    losses = np.array([[9, 9], [0, 0], [10, 10], [19, 21], [40, 40]])
+    kernel = np.array([1.0, 1.0, 1.0 - (0.25 / RHO) ** 2, 1.0 - (0.5 / RHO) ** 2, 0.0])
+    expected = np.maximum(kernel, 0.0)
+    np.testing.assert_allclose(tstr_weights(losses, 40), expected / expected.sum())
+
+
+def test_samples_have_the_mean_and_the_covariance_of_botorch(rng: np.random.Generator) -> None:
+    X, Z = random_points(MIXED.columns, 15, rng), random_points(MIXED.columns, 4, rng)
+    models = [fitted(X, smooth(X)), fitted(X, -smooth(X))]
+    draws = sampled(models, ENCODE(Z), 20_000, rng)
+    for j, sign in enumerate((1.0, -1.0)):
+        with torch.no_grad():
+            theirs = botorch_model(models[j], ENCODE(X), sign * smooth(X))
+            posterior = theirs.posterior(torch.from_numpy(ENCODE(Z)))
+            covariance = posterior.distribution.covariance_matrix.numpy()
+        np.testing.assert_allclose(draws[:, :, j].mean(axis=0), posterior.mean[:, 0], atol=0.03)
+        np.testing.assert_allclose(np.cov(draws[:, :, j].T), covariance, atol=0.03)
+    assert abs(np.corrcoef(draws[:, 0, 0], draws[:, 0, 1])[0, 1]) < 0.03
+
+
+@pytest.mark.parametrize("weigh", [lambda losses, n: rgpe_weights(losses), tstr_weights])
+def test_the_same_task_gets_most_of_the_weight_and_a_reversed_one_nearly_none(
+    weigh: Callable[[Ints, int], Floats], rng: np.random.Generator
+) -> None:
+    X, past = random_points(MIXED.columns, 8, rng), random_points(MIXED.columns, 80, rng)
+    y = np.stack([smooth(X), (X[:, 0] - 0.3) ** 2 * 10], axis=1)
+    y_past = np.stack([smooth(past), (past[:, 0] - 0.3) ** 2 * 10], axis=1)
+    own = [fitted(X, f) for f in y.T]
+    tasks = [[fitted(past, sign * f) for f in y_past.T] for sign in (1.0, -1.0)]
+    samples = [sampled_left_out(own, 256, rng)]
+    samples += [sampled(task, ENCODE(X), 256, rng) for task in tasks]
+    weights = weigh(np.stack([discordant(s, y) for s in samples]), n_pairs(y))
+    assert weights.sum() == pytest.approx(1.0)
+    assert weights[1] == weights.max()
+    assert weights[2] < 0.05
+
+
+def test_predictions_are_combined_as_each_method_says(rng: np.random.Generator) -> None:
+    X, Z = random_points(MIXED.columns, 10, rng), ENCODE(random_points(MIXED.columns, 6, rng))
+    tasks = [[fitted(X, smooth(X))], [fitted(X[:5], smooth(X[:5]))], [fitted(X, -smooth(X))]]
+    w = np.array([0.5, 0.5, 0.0])
+    means, variances = np.array([task[0].predict(Z) for task in tasks]).transpose(1, 0, 2)
+    rgpe = Ensemble(tasks, w, is_own_variance=False).predict(Z)
+    np.testing.assert_allclose(rgpe[0][:, 0], w @ means)
+    np.testing.assert_allclose(rgpe[1][:, 0] ** 2, w**2 @ variances)
+    tstr = Ensemble(tasks, w, is_own_variance=True).predict(Z)
+    np.testing.assert_allclose(tstr[0][:, 0], w @ means)
+    np.testing.assert_allclose(tstr[1][:, 0] ** 2, variances[0])
+
+
+# Acquisitions -----------------------------------------------------------------------------------
+
+
+def improvements(samples: Floats, front: Floats, reference: Floats) -> Floats:  # (S, m) -> (S,)
+    """Return the hypervolume that each sample adds, by another library."""
+    import moocore
+
+    before = moocore.hypervolume(front, ref=reference) if len(front) else 0.0
+    clipped = np.minimum(samples, reference)
+    return np.array(
+        [moocore.hypervolume(np.vstack([front, s[None]]), ref=reference) - before for s in clipped]
+    )
+
+
+@pytest.mark.parametrize("m", [2, 3])
+def test_ehvi_is_the_mean_hypervolume_of_samples(m: int, rng: np.random.Generator) -> None:
+    front, reference = locked(rng.normal(size=(12, m))), np.full(m, 1.5)
+    mean, sd = rng.normal(size=(3, m)), rng.uniform(0.3, 1.0, size=(3, m))
+    log_ehvi = Boxes.of(front, reference).log_improvement(mean, sd)
+    for c in range(3):
+        found = improvements(mean[c] + sd[c] * rng.normal(size=(4000, m)), front, reference)
+        error = found.std() / np.sqrt(4000)
+        assert np.exp(log_ehvi[c]) == pytest.approx(found.mean(), abs=5 * error)
+
+
+@pytest.mark.parametrize("m", [2, 3])
+def test_ehvi_is_that_of_botorch(m: int, rng: np.random.Generator) -> None:
+    from botorch.acquisition.multi_objective import ExpectedHypervolumeImprovement
+    from botorch.utils.multi_objective.box_decompositions import NondominatedPartitioning
+    from botorch.utils.testing import MockModel, MockPosterior
+
+    front, reference = rng.normal(size=(12, m)), np.full(m, 1.5)
+    mean, sd = rng.normal(size=(20, m)), rng.uniform(0.3, 1.0, size=(20, m))
+    tensors = [torch.from_numpy(a)[:, None] for a in (-mean, sd**2)]
+    theirs = ExpectedHypervolumeImprovement(
+        model=MockModel(MockPosterior(mean=tensors[0], variance=tensors[1])),
+        ref_point=(-reference).tolist(),
+        partitioning=NondominatedPartitioning(
+            ref_point=torch.from_numpy(-reference), Y=torch.from_numpy(-front)
+        ),
+    )
+    expected = theirs(torch.zeros(20, 1, 1, dtype=torch.float64)).numpy()
+    found = Boxes.of(front, reference).log_improvement(mean, sd)
+    np.testing.assert_allclose(np.exp(found), expected, rtol=1e-6)
+
+
+def test_with_one_objective_ehvi_is_the_expected_improvement() -> None:
+    boxes = Boxes.of(np.array([[0.5], [2.0]]), np.array([2.2]))
+    z = (0.5 - 0.7) / 0.3
+    expected = 0.3 * (norm.pdf(z) + z * norm.cdf(z))
+    found = np.exp(boxes.log_improvement(np.array([[0.7]]), np.array([[0.3]])))
+    np.testing.assert_allclose(found, [expected])
+
+
+@pytest.mark.parametrize("m", [1, 2, 3])
+def test_without_a_front_the_whole_box_is_to_be_won(m: int) -> None:
+    boxes = Boxes.of(np.empty((0, m)), np.zeros(m))
+    sure = boxes.log_improvement(np.full((1, m), -2.0), np.full((1, m), 1e-6))
+    np.testing.assert_allclose(np.exp(sure), [2.0**m])
+
+
+def test_hopeless_candidates_still_have_an_order() -> None:
+    front = np.array([[0.0, 1.0], [1.0, 0.0]])
+    boxes = Boxes.of(front, np.array([2.0, 2.0]))
+    mean = np.array([[50.0, 50.0], [100.0, 100.0], [1e5, 1e5], [1e7, 1e7]])
+    log_ehvi = boxes.log_improvement(mean, np.ones((4, 2)))
+    assert np.isfinite(log_ehvi).all()
+    assert (np.diff(log_ehvi) < 0.0).all()
+
+
+def test_log_h_is_the_logarithm_where_that_can_be_computed() -> None:
+    z = np.linspace(-6.0, 6.0, 50)
+    np.testing.assert_allclose(log_h(z), np.log(norm.pdf(z) + z * norm.cdf(z)), rtol=1e-6)
+    far = np.array([-1e5, -1e4 - 1, -1e4 + 1, -1e3, -30.0, -1.0 - 1e-9, -1.0])
+    assert (np.diff(log_h(far)) > 0.0).all()
+
+
+def test_parego_is_the_expected_improvement_of_the_scalarised_samples(
+    rng: np.random.Generator,
+) -> None:
+    points = locked(rng.normal(size=(10, 2)))
+    parego = Scalarisation.of(points, rng)
+    assert parego.weights.sum() == pytest.approx(1.0)
+    mean, sd = points[:3] - 0.5, np.full((3, 2), 0.4)
+    length = points.max(axis=0) - points.min(axis=0)
+
+    def g(f: Floats) -> Floats:
+        scaled = parego.weights * (f - points.min(axis=0)) / length
+        return scaled.max(axis=-1) + 0.05 * scaled.sum(axis=-1)
+
+    samples = mean[:, None] + sd[:, None] * parego.normal
+    expected = np.maximum(g(points).min() - g(samples), 0.0).mean(axis=1)
+    np.testing.assert_allclose(
+        np.exp(parego.log_improvement(mean, sd)), expected, rtol=0.05, atol=1e-3
+    )
+
+
+def test_parego_orders_hopeless_candidates_and_takes_a_constant_objective() -> None:
+    parego = Scalarisation.of(np.array([[0.0, 1.0], [1.0, 1.0]]), np.random.default_rng(0))
+    log_ei = parego.log_improvement(np.array([[1.0, 2.0], [10.0, 20.0]]), np.full((2, 2), 1e-3))
+    assert np.isfinite(log_ei).all()
+    assert log_ei[0] > log_ei[1]
+
+
+# The search -------------------------------------------------------------------------------------
+
+
+def anywhere(X: Floats) -> Mask:
+    return np.ones(len(X), dtype=np.bool_)
+
+
+def test_the_search_climbs_to_the_best_configuration_and_stays_on_the_grid(
+    rng: np.random.Generator,
+) -> None:
+    columns = MIXED.columns
+    top = np.array([0.123, 0.456, 0.3, columns.points[3][20], 5 / 6])
+
+    def score(X: Floats) -> Floats:
+        np.testing.assert_array_equal(columns.snap(X), X)
+        return -((X - top) ** 2).sum(axis=1)
+
+    found = climb(candidates(columns, X_NONE, 500, rng), columns, score, anywhere, rng)
+    np.testing.assert_allclose(found, top, atol=0.02)
+    np.testing.assert_allclose(found[2:], top[2:])
+
+
+def test_the_search_never_leaves_what_is_allowed(rng: np.random.Generator) -> None:
+    columns = MIXED.columns
+
+    def is_left(X: Floats) -> Mask:
+        return np.asarray(X[:, 0] < 0.4)
+
+    X = candidates(columns, X_NONE, 300, rng)
+    found = climb(X[is_left(X)], columns, lambda X: X[:, 0], is_left, rng)
+    assert 0.35 < found[0] < 0.4
+
+
+def test_the_whole_of_a_small_space_is_scored(rng: np.random.Generator) -> None:
+    columns = MIXED.columns.take([2, 4])
+    X = candidates(columns, np.empty((0, 2)), 3, rng)
+    assert len(np.unique(X, axis=0)) == len(X) == 15
+
+
+def test_neighbours_of_good_ones_keep_most_of_their_coordinates(rng: np.random.Generator) -> None:
+    good = np.array(random_points(MIXED.columns, 1, rng))
+    good[0, 1] = NAN  # of a conditional parameter any value will do
+    near = candidates(MIXED.columns, good, 400, rng)[400:]
+    assert not np.isnan(near).any()
+    assert 0.4 < (near == good)[:, [0, 2, 3, 4]].mean() < 0.95
+
+
+X_NONE = np.empty((0, len(MIXED)))
+RHO = 0.5
