@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
@@ -32,6 +33,8 @@ except ImportError:
     raise ImportError("metatpe.viz needs plotly: pip install 'metatpe[viz]'") from None
 
 _A, _B, _BOTH = look(0), look(1), ALL_COLOURS[2]
+_WIDTH = 60  # characters of a line below the title: a phone's width
+_MAX_NAMED = 12  # tasks that are named on both axes
 _MAX_NUMBERS = 10  # tasks whose similarities are written out
 _LINE = "rgba(128,128,128,0.25)"  # of grids
 
@@ -52,7 +55,14 @@ def template() -> Any:
             "paper_bgcolor": "rgba(0,0,0,0)",
             "plot_bgcolor": "rgba(0,0,0,0)",
             "font": {"color": GREY, "size": 13},
-            "title": {"x": 0.0, "xref": "paper", "font": {"size": 17}},
+            "title": {
+                "x": 0.0,
+                "y": 1.0,
+                "yanchor": "top",
+                "pad": {"l": 12, "t": 16},
+                "font": {"size": 17},
+                "subtitle": {"font": {"size": 12}},
+            },
             "xaxis": axis,
             "yaxis": axis,
             "hoverlabel": {"align": "left"},
@@ -63,7 +73,7 @@ def template() -> Any:
                 "yref": "container",
                 "yanchor": "bottom",
             },
-            "margin": {"l": 60, "r": 20, "t": 70, "b": 50},
+            "margin": {"l": 60, "r": 20, "t": 50, "b": 50},
             "colorway": list(ALL_COLOURS),
         }
     )
@@ -71,8 +81,13 @@ def template() -> Any:
 
 def _finish(figure: Any, title: str, *, about: str = "", note: str = "", **layout: Any) -> Any:
     """Give a figure its title, a line below it, and a note where there is nothing to see."""
-    text = as_html(title) + (f"<br><sup>{as_html(about)}</sup>" if about else "")
-    figure.update_layout(template=template(), title={"text": text}, **layout)
+    lines = [as_html(line) for line in textwrap.wrap(about, _WIDTH)]
+    figure.update_layout(
+        template=template(),
+        title={"text": as_html(title), "subtitle": {"text": "<br>".join(lines)}},
+        margin={"t": 56 + 16 * len(lines)},
+        **layout,
+    )
     if note:
         figure.add_annotation(
             text=as_html(note), x=0.5, y=0.5, xref="paper", yref="paper", showarrow=False
@@ -116,12 +131,14 @@ def draw_task_weights(data: Weights) -> Any:
         figure.add_trace(_lane(name, numbers), row=3, col=1)
     figure.update_yaxes(title="weight", rangemode="tozero", row=1)
     figure.update_yaxes(title="share", range=[0, 1], row=2)
-    figure.update_yaxes(
-        row=3, categoryorder="array", categoryarray=list(data.lanes)[::-1], type="category"
-    )
+    lanes = list(data.lanes)[::-1]
+    figure.update_yaxes(row=3, type="category", categoryarray=lanes, tickvals=lanes)
     figure.update_xaxes(title="trial", row=3)
-    title = f"What the past weighed: {shortened(data.study)}"
-    return _finish(figure, title, note=data.note, height=560, legend={"traceorder": "normal"})
+    height = 560 + 10 * len(data.past)
+    about, legend = shortened(data.study), {"traceorder": "normal"}
+    return _finish(
+        figure, "What the past weighed", about=about, note=data.note, height=height, legend=legend
+    )
 
 
 def _shares(data: Weights) -> list[tuple[str, Floats, str]]:
@@ -280,7 +297,7 @@ def draw_importances(data: Importances) -> Any:
     figure.update_xaxes(title="importance", rangemode="tozero", col=1)
     if has_history:
         figure.add_trace(_kept(data), row=1, col=2)
-        figure.update_xaxes(title="kept for the similarity in trial", col=2)
+        figure.update_xaxes(title="kept in trial", col=2)
     figure.update_yaxes(
         tickvals=np.arange(len(data.parameters)),
         ticktext=[as_html(shortened(name, 28)) for name in data.parameters],
@@ -289,7 +306,7 @@ def draw_importances(data: Importances) -> Any:
     )
     height = 190 + 32 * max(len(data.parameters), 3)
     return _finish(
-        figure, f"Which parameters matter: {shortened(data.study)}", note=data.note, height=height
+        figure, "Which parameters matter", about=data.about, note=data.note, height=height
     )
 
 
@@ -353,7 +370,7 @@ def draw_similarity(data: Similarities) -> Any:
             colorscale=HEAT,
             xgap=1,
             ygap=1,
-            colorbar={"title": "similarity", "outlinewidth": 0, "thickness": 12},
+            colorbar={"outlinewidth": 0, "thickness": 12},
             hovertemplate="%{y}<br>compared with %{x}: %{z:.3f}<extra></extra>",
         )
     )
@@ -361,7 +378,7 @@ def draw_similarity(data: Similarities) -> Any:
         figure.add_trace(_numbers(names, data.matrix))
     ticks = {"type": "category", "tickvals": names, "showgrid": False}
     short = [as_html(shortened(name, 24)) for name in data.names]
-    figure.update_xaxes(ticktext=short, **ticks)
+    figure.update_xaxes(ticktext=short, showticklabels=n <= _MAX_NAMED, **ticks)
     figure.update_yaxes(ticktext=short, autorange="reversed", **ticks)
     side = 320 + 16 * min(n, 50)
     return _finish(figure, "How alike the tasks are", about=data.about, height=side)

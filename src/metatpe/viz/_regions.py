@@ -77,8 +77,8 @@ class GammaSets:
     @property
     def about(self) -> str:
         """What the numbers say, and what is drawn."""
-        said = f"similarity here (intersection over union): {self.similarity:.2f}"
-        return said if len(self.axes) == 1 else f"{said}; regions hold {MASS:.0%} of the density"
+        said = f"intersection over union: {self.similarity:.2f}"
+        return said if len(self.axes) == 1 else f"{said}; regions hold {MASS:.0%} of a density"
 
     @property
     def codes(self) -> Ints:

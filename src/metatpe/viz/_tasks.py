@@ -15,8 +15,9 @@ from metatpe.sampler import as_tasks
 from metatpe.similarity import gamma_similarity, importance, similarity_matrix
 from metatpe.space import Floats
 from metatpe.tasks import Task, n_usable
-from metatpe.viz._style import MAX_SHOWN, number
+from metatpe.viz._style import MAX_SHOWN, number, shortened
 
+_MEANING = "1: the same best region, 0: no overlap"
 MAX_PARAMETERS = 30
 MAX_COMPARED = 50  # tasks; comparing each with each takes some ms a pair
 
@@ -35,6 +36,12 @@ class Importances:
     n_weighed: int  # trials with a similarity
     note: str
 
+    @property
+    def about(self) -> str:
+        """What is drawn."""
+        kept = "; right: when the similarity was measured on it" if self.n_weighed else ""
+        return f"{shortened(self.study)}{kept}"
+
 
 @dataclass(frozen=True, eq=False)
 class Similarities:
@@ -42,7 +49,7 @@ class Similarities:
 
     names: list[str]
     matrix: Floats  # (n, n), a row compares with the others
-    about: str  # which tasks are left out
+    about: str  # what a number means, and which tasks are left out
 
 
 def importances_of(study: Study, sources: Sequence[Study | Task]) -> Importances:
@@ -118,13 +125,13 @@ def similarities_of(tasks: Sequence[Study | Task]) -> Similarities:
 def _most_alike(tasks: Sequence[Task]) -> tuple[list[Task], str]:
     """Return the tasks that are shown, of many those most alike to the first; the others' mean."""
     if len(tasks) <= MAX_COMPARED:
-        return list(tasks), ""
+        return list(tasks), _MEANING
     alike = np.array([gamma_similarity(tasks[0], task) for task in tasks[1:]])
     order = np.argsort(-alike, kind="stable")
     shown, others = order[: MAX_COMPARED - 1], order[MAX_COMPARED - 1 :]
     about = (
-        f"{tasks[0].name} and those most alike to it; {len(others)} more tasks, "
-        f"whose similarity to it is {number(float(alike[others].mean()))} on average, are left out"
+        f"{_MEANING}. {shortened(tasks[0].name)} and the {len(shown)} most like it; the other "
+        f"{len(others)} are {number(float(alike[others].mean()))} like it on average."
     )
     return [tasks[0], *(tasks[1 + i] for i in sorted(shown.tolist()))], about
 
