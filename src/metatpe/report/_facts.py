@@ -57,7 +57,7 @@ class Source:
     alike: float | None  # gamma-similarity to the study as it is now
     weights: Mapping[int, float]  # trial number -> weight, where it was large enough to be listed
     warm_starts: Sequence[WarmStart]
-    turns: Sequence[int]  # the trials that the past chose and in which it had a say
+    turns: Sequence[int]  # the trials that the past chose, and in which it had a say
     until: int | None  # the first trial from which on it had next to no weight, for good
     reason: str  # why it was not used at all; empty where it was
 
@@ -90,7 +90,7 @@ class Facts:
         """Name and direction of each objective."""
         n = len(self.study.directions)
         names = self.study.metric_names or (
-            ["objective"] if n == 1 else [f"objective {i + 1}" for i in range(n)]
+            ["value"] if n == 1 else [f"objective {i}" for i in range(n)]
         )
         directions = (direction.name.lower() for direction in self.study.directions)
         return list(zip(names, directions, strict=True))
@@ -157,11 +157,6 @@ class Facts:
 def origin_of(record: TransferRecord) -> str:
     """Return where a trial's configuration came from, in the words of the plots."""
     return LANES[record.origin, record.turn]
-
-
-def _is_past_turn(record: TransferRecord) -> bool:
-    has_past = any(weight > 0 for name, weight in record.weights.items() if name != TARGET)
-    return record.origin == "acquisition" and record.turn != "own" and has_past
 
 
 def facts_of(
@@ -245,12 +240,23 @@ def _sources(
                 alike=None if task is None or own is None else gamma_similarity(own, task),
                 weights=weights,
                 warm_starts=warm.get(name, []),
-                turns=[r.number for r in records if _is_past_turn(r) and r.weights.get(name)],
+                turns=_turns(records, name, SMALL * full),
                 until=until,
                 reason=reasons.get(name, "") or (_why_unused(weights) if is_unused else ""),
             )
         )
     return sorted(found, key=lambda s: (not s.is_used, -sum(s.weights.values()), s.name))
+
+
+def _turns(records: Sequence[TransferRecord], name: str, least: float) -> list[int]:
+    """Return the trials that the past chose, and in which a task had at least this weight."""
+    return [
+        record.number
+        for record in records
+        if record.origin == "acquisition"
+        and record.turn != "own"
+        and record.weights.get(name, 0.0) >= least
+    ]
 
 
 def _why_unused(weights: Mapping[int, float]) -> str:

@@ -101,17 +101,17 @@ def _block(block: Block, figures: list[str]) -> Html:
 def _plot(block: Plot, figures: list[str]) -> Html:
     """Return the place of a plot, with the figure's title as text, which finds room anywhere."""
     figure = block.make()
-    title, _, about = (_as_text(part) for part in figure.layout.title.text.partition("<br>"))
+    title, _, about = figure.layout.title.text.partition("<br>")
     figure.update_layout(title=None, margin={"t": 20})
     figures.append(figure.to_json())
+    heading = element("h3", _as_text(title), " ", element("small", _as_text(about)))
     drawn = element("div", "This plot needs JavaScript.", class_="plot", id=block.name)
-    caption = f"{block.caption} {about[0].upper()}{about[1:]}." if about else block.caption
-    return element("figure", element("h3", title), drawn, element("figcaption", caption))
+    return element("figure", heading, drawn, element("figcaption", block.caption))
 
 
 def _as_text(markup: str) -> str:
     """Return what plotly shows for a text with its markup."""
-    return html.unescape(re.sub("<[^>]*>", "", markup))
+    return html.unescape(re.sub("<[^>]*>", "", markup.replace("<br>", " ")))
 
 
 def _table(table: Table) -> Html:

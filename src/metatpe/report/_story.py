@@ -6,6 +6,7 @@ import datetime
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
 from optuna.trial import FrozenTrial
 
 from metatpe._storage import masked
@@ -75,9 +76,9 @@ def _borrowed(facts: Facts) -> str:
     n_warm = facts.origins.get("warm start", 0)
     if not used and not n_warm:
         return "Nothing was borrowed from past studies."
-    n_turns = facts.origins.get("past's turn", 0)
+    n_turns = len({number for source in used for number in source.turns})
     parts = [f"began with {_n(n_warm, 'configuration')} of theirs"] if n_warm else []
-    parts += [f"let them choose {_n(n_turns, 'trial')}"] if n_turns else []
+    parts += [f"gave them a say in {_n(n_turns, 'more trial')}"] if n_turns else []
     who = f"from {_n(len(used), 'past study', 'past studies')}" if used else "from the past"
     return f"It borrowed {who}: it {' and '.join(parts)}." if parts else f"It borrowed {who}."
 
@@ -144,7 +145,9 @@ def _progress_caption(facts: Facts) -> str:
 
 def _front_table(facts: Facts) -> list[Block]:
     """Return the front with the parameters that differ in it; those that do not are said below."""
-    trials = sorted(facts.front, key=lambda t: (t.values, t.number))[:_N_FRONT]
+    front = sorted(facts.front, key=lambda t: (t.values, t.number))
+    chosen = np.linspace(0, len(front) - 1, min(len(front), _N_FRONT)).round()
+    trials = [front[int(i)] for i in chosen]
     names = [name for name in facts.parameters if any(name in t.params for t in trials)]
     same = [n for n in names if len({_value(t.params.get(n)) for t in trials}) == 1]
     same = same if len(trials) > 1 else []
@@ -158,7 +161,8 @@ def _front_table(facts: Facts) -> list[Block]:
     head = ("trial", *(name for name, _ in facts.objectives), *columns, "came from")
     blocks: list[Block] = [Table((*head, *(["notes"] if _has_notes(trials) else [])), rows)]
     if len(facts.front) > len(trials):
-        blocks.append(Text(f"{len(facts.front) - len(trials)} more are not listed."))
+        n_more = len(facts.front) - len(trials)
+        blocks.append(Text(f"{n_more} more are not listed; these are evenly spread among them."))
     if same:
         shared = ", ".join(f"{name} = {_value(trials[0].params.get(name))}" for name in same)
         blocks.append(Text(f"In all of them: {shared}."))
