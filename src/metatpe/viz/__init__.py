@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from optuna.study import Study
 
 from metatpe.tasks import Task
+from metatpe.viz import matplotlib
 from metatpe.viz._regions import gamma_sets
 from metatpe.viz._runs import Runs, attainment_of, progress_of
 from metatpe.viz._tasks import importances_of, similarities_of
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 __all__ = [
+    "matplotlib",
     "plot_attainment",
     "plot_gamma_sets",
     "plot_hypervolume",

@@ -1,0 +1,348 @@
+"""The plots of `metatpe.viz` with matplotlib, for print: the same names and arguments.
+
+Each returns the Axes, or the Figure where there are several. Text and background follow the style
+in use: ``plt.style.use("dark_background")`` makes them dark.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from optuna.study import Study
+
+from metatpe.space import Floats
+from metatpe.tasks import Task
+from metatpe.viz._regions import GammaSets, gamma_sets, line_of, linear_ticks
+from metatpe.viz._runs import Attainment, Progress, Runs, Surface, attainment_of, progress_of
+from metatpe.viz._style import (
+    ALL_COLOURS,
+    GREY,
+    HEAT,
+    REST,
+    TARGET,
+    Look,
+    as_mpl,
+    look,
+    shortened,
+)
+from metatpe.viz._tasks import Importances, importances_of, similarities_of
+from metatpe.viz._weights import Weights, weights_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = [
+    "plot_attainment",
+    "plot_gamma_sets",
+    "plot_hypervolume",
+    "plot_importances",
+    "plot_similarity",
+    "plot_task_weights",
+]
+
+Handles = dict[str, Any]  # label -> artist
+_A, _B, _BOTH = look(0), look(1), ALL_COLOURS[2]
+_WIDTH = 60  # characters of a line below the title
+_MAX_NAMED, _MAX_NUMBERS = 12, 10  # tasks that are named on both axes; whose numbers are written
+_STYLE: Any = {
+    "font.size": 9,
+    "figure.titlesize": 11,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "legend.frameon": False,
+    "legend.handlelength": 2.6,
+}
+
+
+def _subplots(
+    n_rows: int, n_columns: int, size: tuple[float, float], **options: Any
+) -> tuple[Figure, Any]:
+    """Return a new figure and its axes (n_rows, n_columns)."""
+    try:
+        from matplotlib import pyplot as plt
+    except ImportError:
+        raise ImportError("these plots need matplotlib: pip install 'metatpe[viz]'") from None
+    with plt.rc_context(_STYLE):
+        figure = plt.figure(figsize=size, layout="constrained")
+        return figure, figure.subplots(n_rows, n_columns, squeeze=False, **options)
+
+
+def _one(width: float, height: float) -> Axes:
+    """Return the only axes of a new figure."""
+    _, axes = _subplots(1, 1, (width, height))
+    axis: Axes = axes[0, 0]
+    return axis
+
+
+def _label(text: str, n: int = 40) -> str:
+    return as_mpl(shortened(text, n))
+
+
+def _finish(
+    axis: Any, title: str, *, about: str = "", note: str = "", named: Handles | None = None
+) -> None:
+    """Give an axis a title, the figure a legend below, and a note where there is nothing to see.
+
+    Args:
+        axis: The topmost one.
+        title: What is shown.
+        about: A line below the title.
+        note: In the middle.
+        named: What the legend has; given by hand, since matplotlib leaves out names like "_x".
+    """
+    axis.figure.suptitle(title, x=0.01, ha="left")
+    axis.set_title(as_mpl(textwrap.fill(about, _WIDTH)), loc="left", fontsize=8, color=GREY)
+    if named:
+        n_columns = min(len(named), 2 if max(map(len, named)) > 24 else 3)
+        options = {"loc": "outside lower left", "ncols": n_columns, "frameon": False}
+        axis.figure.legend(list(named.values()), list(named), fontsize=8, **options)
+    if note:
+        axis.text(0.5, 0.5, note, transform=axis.transAxes, ha="center", va="center", color=GREY)
+
+
+def _grid(axis: Any) -> None:
+    axis.grid(color=GREY, alpha=0.25, linewidth=0.6)
+
+
+# Weights --------------------------------------------------------------------------------------
+
+
+def plot_task_weights(study: Study) -> Figure:
+    """Plot what every past task weighed while a study ran; see `metatpe.viz`."""
+    data = weights_of(study)
+    figure, grid = _subplots(3, 1, (7, 6), sharex=True, height_ratios=[3, 1.5, 1.5])
+    axes = grid[:, 0]
+    named: Handles = {}
+    for i, (name, weights) in enumerate(data.past.items()):
+        (named[_label(name)],) = _line(axes[0], data.trials, weights, look(i))
+    named |= _stack_shares(axes[1], data)
+    _draw_lanes(axes[2], data.lanes)
+    axes[0].set_ylim(bottom=0)
+    axes[0].set_ylabel("weight")
+    axes[1].set(ylabel="share", ylim=(0, 1))
+    axes[2].set_xlabel("trial")
+    for axis in axes:
+        _grid(axis)
+    about = shortened(data.study)
+    _finish(axes[0], "What the past weighed", about=about, note=data.note, named=named)
+    return figure
+
+
+def _line(axis: Any, x: Any, y: Any, style: Look, **options: Any) -> Any:
+    dashes: Any = style.mpl_dash
+    options = {"linewidth": 1.6, "color": style.colour, "linestyle": dashes, **options}
+    return axis.plot(x, y, **options)
+
+
+def _stack_shares(axis: Any, data: Weights) -> Handles:
+    """Draw how the whole weight is divided; return what is not a line above."""
+    if not len(data.trials):
+        return {}
+    past = [np.nan_to_num(weights) for weights in data.past.values()]
+    colours = [look(i).colour for i in range(len(past))]
+    areas = axis.stackplot(
+        data.trials,
+        *past,
+        data.rest,
+        data.target,
+        colors=[*[(c, 0.8) for c in colours], (GREY, 0.7), (GREY, 0.25)],
+        linewidth=0,
+    )
+    rest = {REST: areas[-2]} if data.has_rest else {}
+    return {**rest, TARGET: areas[-1]}
+
+
+def _draw_lanes(axis: Any, lanes: dict[str, list[int]]) -> None:
+    for row, numbers in enumerate(lanes.values()):
+        axis.plot(numbers, [row] * len(numbers), "|", color=GREY, markersize=8)
+    axis.set_yticks(range(len(lanes)), list(lanes))
+    axis.set_ylim(len(lanes) - 0.5, -0.5)
+
+
+# Runs -----------------------------------------------------------------------------------------
+
+
+def plot_hypervolume(studies: Runs, *, reference_point: Sequence[float] | None = None) -> Axes:
+    """Plot the hypervolume, or the best value, over finished trials; see `metatpe.viz`."""
+    data = progress_of(studies, reference_point)
+    axis = _one(7, 4.2)
+    named = _draw_curves(axis, data)
+    _grid(axis)
+    axis.set(xlabel="finished trials", ylabel=as_mpl(data.y_name))
+    title = "Hypervolume" if data.y_name == "hypervolume" else "Best value"
+    _finish(axis, title, about=data.about, note=data.note, named=named)
+    return axis
+
+
+def _draw_curves(axis: Any, data: Progress) -> Handles:
+    named: Handles = {}
+    for i, curve in enumerate(data.curves):
+        style, x = look(i), curve.finished
+        if curve.n_runs > 1:
+            ends = (curve.mean - curve.se, curve.mean + curve.se)
+            fill = {"color": style.colour, "alpha": 0.2, "linewidth": 0, "step": "post"}
+            axis.fill_between(x, *ends, **fill)
+        label = _runs(curve.label, curve.n_runs)
+        (named[label],) = _line(axis, x, curve.mean, style, drawstyle="steps-post")
+    return named
+
+
+def _runs(label: str, n_runs: int) -> str:
+    return _label(label) if n_runs == 1 else f"{_label(label)} ({n_runs} runs)"
+
+
+def plot_attainment(studies: Runs) -> Axes:
+    """Plot which values half of the runs have reached, and the front; see `metatpe.viz`."""
+    data = attainment_of(studies)
+    axis = _one(7, 4.6)
+    named: Handles = {}
+    for i, surface in enumerate(data.surfaces):
+        named[_runs(surface.label, surface.n_runs)] = _draw_surface(axis, surface, look(i))
+    if len(data.front):
+        style = Look(GREY, "", "", (0, (1.0, 1.3)), "")
+        (named["front of all"],) = _line(axis, data.front[:, 0], data.front[:, 1], style)
+    _set_limits(axis, data)
+    _grid(axis)
+    is_many = any(surface.n_runs > 1 for surface in data.surfaces)
+    title = "What half of the runs have reached" if is_many else "Pareto fronts"
+    _finish(axis, title, note=data.note, named=named)
+    return axis
+
+
+def _draw_surface(axis: Any, surface: Surface, style: Look) -> Any:
+    if len(surface.band):
+        axis.fill(*surface.band.T, color=style.colour, alpha=0.15, linewidth=0)
+    (line,) = _line(axis, surface.border[:, 0], surface.border[:, 1], style)
+    if len(surface.points):
+        axis.plot(*surface.points.T, style.mpl_marker, color=style.colour, markersize=5)
+    return line
+
+
+def _set_limits(axis: Any, data: Attainment) -> None:
+    names = [*data.names, ""]
+    axis.set(xlabel=as_mpl(names[0]), ylabel=as_mpl(names[1]))
+    if len(data.limits):
+        scales = ["log" if is_log else "linear" for is_log in data.is_log]
+        axis.set(xscale=scales[0], yscale=scales[1], xlim=data.limits[0], ylim=data.limits[1])
+
+
+# Tasks ----------------------------------------------------------------------------------------
+
+
+def plot_importances(study: Study, sources: Sequence[Study | Task] = ()) -> Figure:
+    """Plot how much each parameter matters, in a study and its sources; see `metatpe.viz`."""
+    data = importances_of(study, sources)
+    n_columns, height = 2 if data.n_weighed else 1, 1.8 + 0.3 * max(len(data.parameters), 3)
+    widths = [3, 2][:n_columns]
+    figure, axes = _subplots(1, n_columns, (7, height), sharey=True, width_ratios=widths)
+    left = axes[0, 0]
+    named = _draw_importances(left, data)
+    if data.n_weighed:
+        for row, name in enumerate(data.parameters):
+            numbers = data.kept[name]
+            rows = [row] * len(numbers)
+            axes[0, 1].plot(numbers, rows, "|", color=ALL_COLOURS[0], markersize=9)
+        axes[0, 1].set_xlabel("kept in trial")
+        _grid(axes[0, 1])
+    left.set_yticks(range(len(data.parameters)), [_label(name, 28) for name in data.parameters])
+    left.set_ylim(len(data.parameters) - 0.5, -0.5)
+    left.set_xlabel("importance")
+    left.locator_params(axis="x", nbins=5)
+    left.grid(axis="x", color=GREY, alpha=0.25, linewidth=0.6)
+    _finish(left, "Which parameters matter", about=data.about, note=data.note, named=named)
+    return figure
+
+
+def _draw_importances(axis: Any, data: Importances) -> Handles:
+    rows = np.arange(len(data.parameters))
+    named: Handles = {}
+    if len(rows):
+        target = np.nan_to_num(data.target)
+        named[TARGET] = axis.barh(rows, target, color=GREY, alpha=0.35, height=0.7)
+    for i, (name, values) in enumerate(data.sources.items()):
+        style = look(i)
+        (dots,) = axis.plot(values, rows, style.mpl_marker, color=style.colour, markersize=5)
+        named[_label(name)] = dots
+    if data.n_others:
+        (stars,) = axis.plot(data.others, rows, "*", color=GREY, markersize=8)
+        named[f"mean of {data.n_others} others"] = stars
+    return named
+
+
+def plot_similarity(tasks: Sequence[Study | Task]) -> Axes:
+    """Plot how alike tasks are, each to each; see `metatpe.viz`."""
+    data = similarities_of(tasks)
+    n, side = len(data.names), 3.4 + 0.16 * len(data.names)
+    axis = _one(side + 1, side)
+    image = axis.imshow(data.matrix, cmap=HEAT, vmin=0, vmax=1, aspect="auto")
+    bar: Any = axis.get_figure()
+    bar.colorbar(image, ax=axis, shrink=0.8).outline.set_visible(False)
+    names = [_label(name, 24) for name in data.names]
+    axis.set_yticks(range(n), names)
+    axis.set_xticks(range(n), names if n <= _MAX_NAMED else [""] * n, rotation=30, ha="right")
+    axis.spines[:].set_visible(False)
+    if n <= _MAX_NUMBERS:
+        for (i, j), s in np.ndenumerate(data.matrix):
+            colour = "black" if s > 0.5 else "white"
+            axis.text(j, i, f"{s:.2f}", ha="center", va="center", color=colour)
+    _finish(axis, "How alike the tasks are", about=data.about)
+    return axis
+
+
+# Regions --------------------------------------------------------------------------------------
+
+
+def plot_gamma_sets(
+    a: Study | Task, b: Study | Task, params: str | Sequence[str] | None = None
+) -> Axes:
+    """Plot where the best configurations of two tasks are, and overlap; see `metatpe.viz`."""
+    data = gamma_sets(a, b, params)
+    axis = _one(7, 4.6)
+    _grid(axis)
+    named = _draw_densities(axis, data) if len(data.axes) == 1 else _draw_areas(axis, data)
+    for along, which in zip(data.axes, "xy", strict=False):
+        ticks = (along.ticks, [as_mpl(label) for label in along.labels])
+        axis.set(**{f"{which}label": _label(along.name), f"{which}lim": (0, 1)})
+        getattr(axis, f"set_{which}ticks")(*ticks)
+    _finish(axis, "Where the best configurations are", about=data.about, named=named)
+    return axis
+
+
+def _draw_densities(axis: Any, data: GammaSets) -> Handles:
+    along, top = data.axes[0], float(max(data.a.density.max(), data.b.density.max()))
+    x, both = line_of(along, np.minimum(data.a.density, data.b.density))
+    overlap = axis.fill_between(x, both, color=_BOTH, alpha=0.35, linewidth=0)
+    named: Handles = {"both": overlap}
+    for i, (good, style) in enumerate(((data.a, _A), (data.b, _B)), 1):
+        x, y = line_of(along, good.density)
+        (named[_label(good.name)],) = _line(axis, x, y, style)
+        below = np.full(len(good.X), -0.05 * i * top)
+        _draw_points(axis, np.column_stack([good.X, below]), style)
+    axis.set(ylabel="density of the best configurations", ylim=(-0.14 * top, 1.05 * top))
+    axis.set_yticks(linear_ticks(0.0, top))
+    return named
+
+
+def _draw_areas(axis: Any, data: GammaSets) -> Handles:
+    from matplotlib.colors import ListedColormap
+    from matplotlib.patches import Patch
+
+    colours = [(_A.colour, 0.4), (_B.colour, 0.4), (_BOTH, 0.75)]
+    cells = (data.axes[0].edges, data.axes[1].edges, data.codes)
+    axis.pcolormesh(*cells, cmap=ListedColormap([(GREY, 0.0), *colours]), vmin=0, vmax=3)
+    named: Handles = {}
+    for good, style, colour in ((data.a, _A, colours[0]), (data.b, _B, colours[1])):
+        _draw_points(axis, good.X, style)
+        named[_label(good.name)] = Patch(color=colour)
+    return {**named, "both": Patch(color=colours[2])}
+
+
+def _draw_points(axis: Any, at: Floats, style: Look) -> None:
+    """Draw the good observations; those at the border in full."""
+    options = {"color": style.colour, "markersize": 5, "markeredgecolor": "white"}
+    axis.plot(*at.T, style.mpl_marker, **options, markeredgewidth=0.6, clip_on=False, zorder=3)
