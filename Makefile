@@ -66,5 +66,5 @@ $(STAMP): pyproject.toml constraints.txt
 		rm -rf .venv && $(PYTHON) -m venv .venv || exit 1; \
 	fi; \
 	install="$(BIN)/python -m pip install --disable-pip-version-check \
-		--constraint constraints.txt --editable .[bench,gp,mlflow,ray,dev]"; \
+		--constraint constraints.txt --editable .[bench,gp,mlflow,ray,viz,dev]"; \
 	{ $$install -qq || $$install; } && echo "$(CURDIR)" > $(STAMP)
