@@ -23,6 +23,7 @@ from metatpe._storage import masked
 
 _logger = logging.getLogger(__name__)
 SHARE = 0.05
+_HEIGHT = 440  # of a card of the dashboard
 
 # Definitions of links that nothing refers to: no Markdown shows them.
 _BEGIN, _END = "[//]: # (metatpe: written anew from here)", "[//]: # (metatpe: to here)"
@@ -154,6 +155,7 @@ def publish(study: Study) -> bool:
         "metatpe-importances": viz.plot_importances(study),
     }
     for name, figure in figures.items():
+        figure.update_layout(height=_HEIGHT)
         save_plotly_graph_object(study, figure, graph_object_id=name)
     save_note(study, wanted.lstrip())
     return True

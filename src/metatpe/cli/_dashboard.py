@@ -30,9 +30,9 @@ def dashboard(
 ) -> None:
     """Open optuna-dashboard on a storage, with plots of what was transferred.
 
-    Every study that the sampler has tuned gets the plots of its progress, the weights of past
-    studies and the importances (below its page "Analytics"), and a note. They are brought up to
-    date while the page is open. Ctrl-C ends it. Needs the extra `viz`.
+    Every study that the sampler has tuned gets a note, and on its first page plots of its
+    progress, of the weights of past studies, and of the importances. They are brought up to date
+    while the command runs. Ctrl-C ends it. Needs the extra `viz`.
 
     Example: `metatpe dashboard --storage sqlite:///studies.db --port 8080`
     """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterable, Sequence
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ _N_SIMILARITY = 60  # tasks of the heat map
 
 def sections_of(facts: Facts) -> list[Section]:
     """Return all that can be said; a section that would be empty is left out."""
-    found = [
+    return _with_content(
         Section("In short", _in_short(facts)),
         Section("What was tuned", _tuned(facts)),
         Section(_front_title(facts), _front(facts)),
@@ -31,16 +32,20 @@ def sections_of(facts: Facts) -> list[Section]:
         Section("Which parameters matter", _importances(facts)),
         Section("How many trials were saved", _saved(facts)),
         Section("How to read this", _reading(facts)),
-    ]
-    return [section for section in found if section.blocks]
+    )
 
 
 def summary_of(facts: Facts) -> list[Section]:
     """Return the part that fits into a note."""
-    return [
+    used = any(source.is_used for source in facts.sources)
+    return _with_content(
         Section("In short", _in_short(facts)),
-        Section("What the past gave", [_table_of_sources(facts)] if facts.sources else []),
-    ]
+        Section("What the past gave", [_table_of_sources(facts)] if used else []),
+    )
+
+
+def _with_content(*sections: Section) -> list[Section]:
+    return [section for section in sections if section.blocks]
 
 
 # In short -------------------------------------------------------------------------------------
@@ -253,12 +258,13 @@ def _table_of_sources(facts: Facts) -> Table:
         for source in facts.sources
         if source.is_used
     ]
-    return Table(head, rows)
+    is_said = [any(cells) for cells in zip(*rows, strict=True)]
+    return Table(list(compress(head, is_said)), [list(compress(row, is_said)) for row in rows])
 
 
 def _warm_starts(source: Source) -> str:
     given = [f"trial {warm.number} (its {_place(warm.place)})" for warm in source.warm_starts]
-    return ", ".join(given) or "–"
+    return ", ".join(given)
 
 
 def _weights(source: Source) -> tuple[str, str, str]:
