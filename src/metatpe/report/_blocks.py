@@ -38,7 +38,7 @@ class Plot:
     """A plotly figure, which text versions leave out."""
 
     name: str  # of the element in the page
-    make: Callable[[], Any]
+    make: Callable[[], Any]  # None where there is nothing to draw
     caption: str
 
 

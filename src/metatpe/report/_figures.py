@@ -55,9 +55,12 @@ def similarity(facts: Facts, tasks: Sequence[Task]) -> Figure:
     return viz.plot_similarity([facts.study, *tasks])
 
 
-def overlap(facts: Facts, task: Task) -> Figure:
-    """Draw where the best regions of the study and a past one overlap."""
-    return viz.plot_gamma_sets(facts.study, task)
+def overlap(facts: Facts, task: Task) -> Figure | None:
+    """Draw where the best regions of the study and a past one overlap; None where none do."""
+    try:
+        return viz.plot_gamma_sets(facts.study, task)
+    except ValueError:  # their best configurations have no two parameters in common
+        return None
 
 
 def front(facts: Facts) -> Figure:
@@ -86,7 +89,7 @@ def _axis(facts: Facts, i: int) -> dict[str, Any]:
     values = np.array([t.values[i] for kind in _by_kind(facts).values() for t in kind])
     return {
         "title": {"text": as_html(shortened(facts.objectives[i][0]))},
-        "type": "log" if spans_decades(values) else "linear",
+        "type": "log" if len(values) and spans_decades(values) else "linear",
     }
 
 
@@ -94,7 +97,8 @@ def _traces(facts: Facts, a: int, b: int, *, is_first: bool) -> list[Any]:
     """Return the front as a line, and the trials as points, one trace for each origin."""
     from plotly import graph_objects as go
 
-    best = sorted(facts.front, key=lambda t: (t.values[a], t.values[b]))
+    finite = [trial for trial in facts.front if np.isfinite(trial.values).all()]
+    best = sorted(finite, key=lambda t: (t.values[a], t.values[b]))
     is_line = len(facts.objectives) == 2
     # At a value of the first objective the front is where the next better trial is.
     shape = "hv" if facts.objectives[a][1] == "minimize" else "vh"

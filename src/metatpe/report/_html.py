@@ -101,6 +101,8 @@ def _block(block: Block, figures: list[str]) -> Html:
 def _plot(block: Plot, figures: list[str]) -> Html:
     """Return the place of a plot, with the figure's title as text, which finds room anywhere."""
     figure = block.make()
+    if figure is None:
+        return Html()
     title, _, about = figure.layout.title.text.partition("<br>")
     figure.update_layout(title=None, margin={"t": 20})
     figures.append(figure.to_json())

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from metatpe.report._blocks import Block, Items, Plot, Section, Table, Text
 
-_SPECIAL = re.compile(r"([\\`*\[\]<|~&$]|(?<!\w)_|_(?!\w))")
+_SPECIAL = re.compile(r"([\\`*\[\]<|~&$]|(?<![^\W_])_|_(?![^\W_]))")  # not snake_case
 _LINES = re.compile(r"\s*[\r\n\x0b\x0c\x85\u2028\u2029]+\s*")
 
 

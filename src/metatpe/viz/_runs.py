@@ -94,12 +94,10 @@ def labelled(studies: Runs) -> dict[str, list[Study]]:
     Raises:
         ValueError: There is something else than studies, or their objectives differ.
     """
-    if isinstance(studies, Study):
-        studies = [studies]
     if isinstance(studies, Mapping):
         groups = {str(k): [v] if isinstance(v, Study) else list(v) for k, v in studies.items()}
     else:
-        listed = list(studies)
+        listed = [studies] if isinstance(studies, Study) else list(studies)
         _check_studies(listed)
         names = own_names(study.study_name for study in listed)
         groups = {name: [study] for name, study in zip(names, listed, strict=True)}
@@ -136,7 +134,8 @@ def run_of(study: Study) -> Run:
     """Return the finished trials of a study."""
     trials = [t for t in study.get_trials(deepcopy=False) if is_counted(t)]
     shape = (len(trials), len(study.directions))
-    losses = np.array([losses_of(t, study.directions) for t in trials]).reshape(shape)
+    rows = [losses_of(t, study.directions) for t in trials]
+    losses = np.array(rows, dtype=np.float64).reshape(shape)
     is_out = np.array([violation_of(t) > 0 for t in trials], dtype=np.bool_)
     losses[is_out | ~np.isfinite(losses).all(axis=1)] = np.inf
     return Run(losses, np.array([t.number for t in trials], dtype=np.int64))
