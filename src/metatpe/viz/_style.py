@@ -51,8 +51,8 @@ def look(i: int) -> Look:
     return Look(ALL_COLOURS[i % len(ALL_COLOURS)], dash, marker, mpl_dash, mpl_marker)
 
 
-def shortened(text: str, n: int = 40) -> str:
-    """Return a name on one line, with its middle left out where it is long."""
+def shortened(text: str, n: int = 44) -> str:
+    """Return a name on one line, with its middle left out where it is longer than Optuna's own."""
     line = " ".join(str(text).split()) or "(no name)"
     return line if len(line) <= n else f"{line[: n - n // 3 - 1]}…{line[-(n // 3) :]}"
 

@@ -44,7 +44,7 @@ __all__ = [
     "plot_task_weights",
 ]
 
-Handles = dict[str, Any]  # label -> artist
+Handles = list[tuple[str, Any]]  # labels, which may be alike when shortened, and artists
 _A, _B, _BOTH = look(0), look(1), ALL_COLOURS[2]
 _WIDTH = 60  # characters of a line below the title
 _MAX_NAMED, _MAX_NUMBERS = 12, 10  # tasks that are named on both axes; whose numbers are written
@@ -79,7 +79,7 @@ def _one(width: float, height: float) -> Axes:
     return axis
 
 
-def _label(text: str, n: int = 40) -> str:
+def _label(text: str, n: int = 44) -> str:
     return as_mpl(shortened(text, n))
 
 
@@ -98,9 +98,10 @@ def _finish(
     axis.figure.suptitle(title, x=0.01, ha="left")
     axis.set_title(as_mpl(textwrap.fill(about, _WIDTH)), loc="left", fontsize=8, color=GREY)
     if named:
-        n_columns = min(len(named), 2 if max(map(len, named)) > 24 else 3)
+        labels, artists = zip(*named, strict=True)
+        n_columns = min(len(labels), 2 if max(map(len, labels)) > 24 else 3)
         options = {"loc": "outside lower left", "ncols": n_columns, "frameon": False}
-        axis.figure.legend(list(named.values()), list(named), fontsize=8, **options)
+        axis.figure.legend(artists, labels, fontsize=8, **options)
     if note:
         axis.text(0.5, 0.5, note, transform=axis.transAxes, ha="center", va="center", color=GREY)
 
@@ -117,10 +118,10 @@ def plot_task_weights(study: Study) -> Figure:
     data = weights_of(study)
     figure, grid = _subplots(3, 1, (7, 6), sharex=True, height_ratios=[3, 1.5, 1.5])
     axes = grid[:, 0]
-    named: Handles = {}
+    named: Handles = []
     for i, (name, weights) in enumerate(data.past.items()):
-        (named[_label(name)],) = _line(axes[0], data.trials, weights, look(i))
-    named |= _stack_shares(axes[1], data)
+        named.append((_label(name), _line(axes[0], data.trials, weights, look(i))))
+    named += _stack_shares(axes[1], data)
     _draw_lanes(axes[2], data.lanes)
     axes[0].set_ylim(bottom=0)
     axes[0].set_ylabel("weight")
@@ -136,13 +137,14 @@ def plot_task_weights(study: Study) -> Figure:
 def _line(axis: Any, x: Any, y: Any, style: Look, **options: Any) -> Any:
     dashes: Any = style.mpl_dash
     options = {"linewidth": 1.6, "color": style.colour, "linestyle": dashes, **options}
-    return axis.plot(x, y, **options)
+    (line,) = axis.plot(x, y, **options)
+    return line
 
 
 def _stack_shares(axis: Any, data: Weights) -> Handles:
     """Draw how the whole weight is divided; return what is not a line above."""
     if not len(data.trials):
-        return {}
+        return []
     past = [np.nan_to_num(weights) for weights in data.past.values()]
     colours = [look(i).colour for i in range(len(past))]
     areas = axis.stackplot(
@@ -153,15 +155,15 @@ def _stack_shares(axis: Any, data: Weights) -> Handles:
         colors=[*[(c, 0.8) for c in colours], (GREY, 0.7), (GREY, 0.25)],
         linewidth=0,
     )
-    rest = {REST: areas[-2]} if data.has_rest else {}
-    return {**rest, TARGET: areas[-1]}
+    rest = [(REST, areas[-2])] if data.has_rest else []
+    return [*rest, (TARGET, areas[-1])]
 
 
 def _draw_lanes(axis: Any, lanes: dict[str, list[int]]) -> None:
     for row, numbers in enumerate(lanes.values()):
         axis.plot(numbers, [row] * len(numbers), "|", color=GREY, markersize=8)
     axis.set_yticks(range(len(lanes)), list(lanes))
-    axis.set_ylim(len(lanes) - 0.5, -0.5)
+    axis.set_ylim(max(len(lanes), 1) - 0.5, -0.5)
 
 
 # Runs -----------------------------------------------------------------------------------------
@@ -180,15 +182,15 @@ def plot_hypervolume(studies: Runs, *, reference_point: Sequence[float] | None =
 
 
 def _draw_curves(axis: Any, data: Progress) -> Handles:
-    named: Handles = {}
+    named: Handles = []
     for i, curve in enumerate(data.curves):
         style, x = look(i), curve.finished
         if curve.n_runs > 1:
             ends = (curve.mean - curve.se, curve.mean + curve.se)
             fill = {"color": style.colour, "alpha": 0.2, "linewidth": 0, "step": "post"}
             axis.fill_between(x, *ends, **fill)
-        label = _runs(curve.label, curve.n_runs)
-        (named[label],) = _line(axis, x, curve.mean, style, drawstyle="steps-post")
+        line = _line(axis, x, curve.mean, style, drawstyle="steps-post")
+        named.append((_runs(curve.label, curve.n_runs), line))
     return named
 
 
@@ -200,12 +202,13 @@ def plot_attainment(studies: Runs) -> Axes:
     """Plot which values half of the runs have reached, and the front; see `metatpe.viz`."""
     data = attainment_of(studies)
     axis = _one(7, 4.6)
-    named: Handles = {}
+    named: Handles = []
     for i, surface in enumerate(data.surfaces):
-        named[_runs(surface.label, surface.n_runs)] = _draw_surface(axis, surface, look(i))
+        line = _draw_surface(axis, surface, look(i))
+        named.append((_runs(surface.label, surface.n_runs), line))
     if len(data.front):
         style = Look(GREY, "", "", (0, (1.0, 1.3)), "")
-        (named["front of all"],) = _line(axis, data.front[:, 0], data.front[:, 1], style)
+        named.append(("front of all", _line(axis, data.front[:, 0], data.front[:, 1], style)))
     _set_limits(axis, data)
     _grid(axis)
     is_many = any(surface.n_runs > 1 for surface in data.surfaces)
@@ -217,7 +220,7 @@ def plot_attainment(studies: Runs) -> Axes:
 def _draw_surface(axis: Any, surface: Surface, style: Look) -> Any:
     if len(surface.band):
         axis.fill(*surface.band.T, color=style.colour, alpha=0.15, linewidth=0)
-    (line,) = _line(axis, surface.border[:, 0], surface.border[:, 1], style)
+    line = _line(axis, surface.border[:, 0], surface.border[:, 1], style)
     if len(surface.points):
         axis.plot(*surface.points.T, style.mpl_marker, color=style.colour, markersize=5)
     return line
@@ -250,7 +253,7 @@ def plot_importances(study: Study, sources: Sequence[Study | Task] = ()) -> Figu
         axes[0, 1].set_xlabel("kept in trial")
         _grid(axes[0, 1])
     left.set_yticks(range(len(data.parameters)), [_label(name, 28) for name in data.parameters])
-    left.set_ylim(len(data.parameters) - 0.5, -0.5)
+    left.set_ylim(max(len(data.parameters), 1) - 0.5, -0.5)
     left.set_xlabel("importance")
     left.locator_params(axis="x", nbins=5)
     left.grid(axis="x", color=GREY, alpha=0.25, linewidth=0.6)
@@ -260,17 +263,18 @@ def plot_importances(study: Study, sources: Sequence[Study | Task] = ()) -> Figu
 
 def _draw_importances(axis: Any, data: Importances) -> Handles:
     rows = np.arange(len(data.parameters))
-    named: Handles = {}
+    named: Handles = []
     if len(rows):
         target = np.nan_to_num(data.target)
-        named[TARGET] = axis.barh(rows, target, color=GREY, alpha=0.35, height=0.7)
+        bars = axis.barh(rows, target, color=GREY, alpha=0.35, height=0.7)
+        named.append((TARGET, bars))
     for i, (name, values) in enumerate(data.sources.items()):
         style = look(i)
         (dots,) = axis.plot(values, rows, style.mpl_marker, color=style.colour, markersize=5)
-        named[_label(name)] = dots
+        named.append((_label(name), dots))
     if data.n_others:
         (stars,) = axis.plot(data.others, rows, "*", color=GREY, markersize=8)
-        named[f"mean of {data.n_others} others"] = stars
+        named.append((f"mean of {data.n_others} others", stars))
     return named
 
 
@@ -317,10 +321,10 @@ def _draw_densities(axis: Any, data: GammaSets) -> Handles:
     along, top = data.axes[0], float(max(data.a.density.max(), data.b.density.max()))
     x, both = line_of(along, np.minimum(data.a.density, data.b.density))
     overlap = axis.fill_between(x, both, color=_BOTH, alpha=0.35, linewidth=0)
-    named: Handles = {"both": overlap}
+    named: Handles = [("both", overlap)]
     for i, (good, style) in enumerate(((data.a, _A), (data.b, _B)), 1):
         x, y = line_of(along, good.density)
-        (named[_label(good.name)],) = _line(axis, x, y, style)
+        named.append((_label(good.name), _line(axis, x, y, style)))
         below = np.full(len(good.X), -0.05 * i * top)
         _draw_points(axis, np.column_stack([good.X, below]), style)
     axis.set(ylabel="density of the best configurations", ylim=(-0.14 * top, 1.05 * top))
@@ -335,11 +339,11 @@ def _draw_areas(axis: Any, data: GammaSets) -> Handles:
     colours = [(_A.colour, 0.4), (_B.colour, 0.4), (_BOTH, 0.75)]
     cells = (data.axes[0].edges, data.axes[1].edges, data.codes)
     axis.pcolormesh(*cells, cmap=ListedColormap([(GREY, 0.0), *colours]), vmin=0, vmax=3)
-    named: Handles = {}
+    named: Handles = []
     for good, style, colour in ((data.a, _A, colours[0]), (data.b, _B, colours[1])):
         _draw_points(axis, good.X, style)
-        named[_label(good.name)] = Patch(color=colour)
-    return {**named, "both": Patch(color=colours[2])}
+        named.append((_label(good.name), Patch(color=colour)))
+    return [*named, ("both", Patch(color=colours[2]))]
 
 
 def _draw_points(axis: Any, at: Floats, style: Look) -> None:
