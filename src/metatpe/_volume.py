@@ -57,7 +57,15 @@ def staircase(corners: Floats, worst: Floats) -> Floats:  # (k, 2), (2,) -> (2 k
 
 
 def standard_error(curves: Floats) -> Floats:  # (s, n) -> (n,)
-    """Return the standard error over the runs; NaN for a single one, which has no spread."""
+    """Return the standard error over the runs; NaN for a single one, which has no spread.
+
+    Args:
+        curves: One row a run.
+
+    Example:
+        >>> standard_error(np.array([[1.0, 2.0], [3.0, 2.0]]))
+        array([1., 0.])
+    """
     n_runs = len(curves)
     if n_runs < 2:
         return np.full(curves.shape[1:], np.nan)

@@ -29,7 +29,9 @@ def gamma_similarity(
         n_mc_samples: Points at which the densities are compared, where that is not exact anyway.
 
     Example:
-        >>> gamma_similarity(task, task)  # doctest: +SKIP
+        >>> rows = {"x": [i / 10 for i in range(10)], "loss": list(range(10))}
+        >>> task = Task.from_dataframe(rows, objectives="loss")
+        >>> round(gamma_similarity(task, task), 3)
         1.0
     """
     settings = Settings(gamma, eta, n_mc_samples, is_naive=False)
@@ -60,9 +62,15 @@ def _compared(own: Past, other: Past, settings: Settings) -> float:
 def importance(task: Task, *, gamma: float = 0.1) -> dict[str, float]:
     """Return PED-ANOVA's importance of each parameter for being among the best, the largest first.
 
+    Args:
+        task: The task.
+        gamma: The fraction of observations that count as good; the paper's default.
+
     Example:
-        >>> importance(task)  # doctest: +SKIP
-        {'lr': 0.031, 'layers': 0.004}
+        >>> rows = {"x": [i / 20 for i in range(20)], "y": [7 * i % 20 / 20 for i in range(20)]}
+        >>> rows["loss"] = list(range(20))  # the smaller x, the better
+        >>> list(importance(Task.from_dataframe(rows, objectives="loss")))
+        ['x', 'y']
     """
     past = Past([task], task.space, Settings(gamma, 2.0, 1, is_naive=False))
     V = importances(past.densities[0].good, gamma)

@@ -272,11 +272,15 @@ def _is_hashable(value: Any) -> bool:
 class Space:
     """Named Optuna distributions and the columns they are encoded to.
 
-    >>> from optuna.distributions import FloatDistribution, IntDistribution
-    >>> lr, depth = FloatDistribution(1e-4, 1e-2, log=True), IntDistribution(1, 4)
-    >>> space = Space({"lr": lr, "depth": depth})
-    >>> space.encode([{"lr": 1e-3, "depth": 1}])
-    array([[0.5  , 0.125]])
+    Args:
+        distributions: Parameter -> Optuna distribution, in the order of the columns.
+
+    Example:
+        >>> from optuna.distributions import FloatDistribution, IntDistribution
+        >>> lr, depth = FloatDistribution(1e-4, 1e-2, log=True), IntDistribution(1, 4)
+        >>> space = Space({"lr": lr, "depth": depth})
+        >>> space.encode([{"lr": 1e-3, "depth": 1}])
+        array([[0.5  , 0.125]])
     """
 
     def __init__(self, distributions: Mapping[str, BaseDistribution]) -> None:

@@ -83,6 +83,14 @@ class Task:
         objective_names: One name an objective, or none.
         numbers: (n, d), the values that X was made from, as `Space.numbers` has them; left out,
             they are decoded from X, which may differ from the original in the last digit.
+
+    Example:
+        >>> space = Space({"lr": FloatDistribution(1e-4, 1e-2, log=True)})
+        >>> task = Task("old", space, X=[[0.0], [0.5], [1.0]], losses=[[3.0], [1.0], [2.0]])
+        >>> task
+        Task('old', 3 observations, 1 parameters, 1 objectives)
+        >>> f"{task.configuration(1)['lr']:.4f}"
+        '0.0010'
     """
 
     name: str

@@ -50,6 +50,9 @@ def read_results(folder: Path) -> Results:
     Raises:
         FileNotFoundError: If there is no such folder, or nothing in it.
         VersionError: If they are of another version.
+
+    Example:
+        >>> read_results(Path("docs/results")).traces  # doctest: +SKIP
     """
     if not folder.is_dir():
         raise FileNotFoundError(f"there is no folder {folder}; make results with: {_COMMAND}")
@@ -76,6 +79,9 @@ def write_compact(traces: Iterable[Trace], folder: Path) -> list[Path]:
 
     Raises:
         VersionError: If the folder holds results of another version.
+
+    Example:
+        >>> write_compact(read_results(Path("results")).traces, Path("shared"))  # doctest: +SKIP
     """
     by_problem: dict[str, list[Trace]] = {}
     for trace in sorted(traces, key=lambda t: (t.run.label, t.run.seed, t.run.key)):

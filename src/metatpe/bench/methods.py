@@ -228,7 +228,12 @@ _METHODS = {
 
 
 def method_names() -> tuple[str, ...]:
-    """Return the names of all methods, also of those that are not available here."""
+    """Return the names of all methods, also of those that are not available here.
+
+    Example:
+        >>> {"meta-tpe", "mo-tpe"} <= set(method_names())
+        True
+    """
     return tuple(_METHODS)
 
 
@@ -237,6 +242,10 @@ def get_method(name: str) -> Method:
 
     Raises:
         ValueError: If there is none of that name; close ones are listed.
+
+    Example:
+        >>> get_method("mo-tpe").about
+        'MetaTPESampler without a past'
     """
     if name not in _METHODS:
         raise ValueError(unknown_name("method", name, method_names()))

@@ -47,6 +47,10 @@ def hypervolume_curve(
         values: The objectives of each evaluation, in the order of the run.
         scale: Which objectives are taken in log scale.
         raw: Divide by the box between best and worst values instead of by the true front.
+
+    Example:
+        >>> problem = get_problem("hpolib/protein_structure")  # doctest: +SKIP
+        >>> hypervolume_curve(problem, np.array([[0.3, 100.0], [0.25, 90.0]]))  # doctest: +SKIP
     """
     _check_values(problem, values)
     if problem.n_objectives < 2:
@@ -87,6 +91,15 @@ def best_curve(problem: Problem, values: Floats) -> Floats:  # (n, 1) -> (n,)
     """Return the best value of a run with one objective after each of its evaluations.
 
     The curve is in the problem's own units and direction.
+
+    Args:
+        problem: The problem that was run; one objective.
+        values: The objective of each evaluation, in the order of the run.
+
+    Example:
+        >>> from metatpe.bench import ellipsoid
+        >>> best_curve(ellipsoid(4), np.array([[3.0], [5.0], [1.0]]))
+        array([3., 3., 1.])
     """
     _check_values(problem, values)
     if problem.n_objectives != 1:
@@ -127,6 +140,9 @@ def attainment_surfaces(
     Returns:
         For each percentage the corners (k, m) of its surface, in the problem's own units and
         directions, sorted by the first objective.
+
+    Example:
+        >>> attainment_surfaces(problem, [values_0, values_1, values_2], [50])  # doctest: +SKIP
     """
     for values in runs:
         _check_values(problem, values)

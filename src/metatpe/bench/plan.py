@@ -42,6 +42,11 @@ class Run:
         past: The past tasks; none for a method that does not look at them.
         n_past: Observations of each past task.
         settings: Of the sampler, where they differ from its defaults, sorted by name.
+
+    Example:
+        >>> run = Run("ellipsoid4", "mo-tpe", seed=0, n_evaluations=20)
+        >>> run == Run("ellipsoid4", "mo-tpe", 0, 20)
+        True
     """
 
     problem: str

@@ -53,6 +53,11 @@ class Problem:
         front: The true Pareto front, sorted by its first column; None where it is not known.
         levels: The values behind the indices of each ordered parameter.
         table: Every value that the problem can take; None where there are infinitely many.
+
+    Example:
+        >>> problem = get_problem("ellipsoid4")
+        >>> problem.evaluate({"x1": 1.0, "x2": 0.0, "x3": 0.0, "x4": 0.0}, seed=0)
+        (1.0,)
     """
 
     name: str
@@ -197,12 +202,22 @@ def _families() -> dict[str, ModuleType]:
 
 
 def suite_names() -> tuple[str, ...]:
-    """Return the names of all suites. Nothing is loaded."""
+    """Return the names of all suites. Nothing is loaded.
+
+    Example:
+        >>> "hpolib" in suite_names()
+        True
+    """
     return tuple(_families())
 
 
 def problem_names(suite: str | None = None) -> tuple[str, ...]:
-    """Return the names of all problems, or of those of one suite. No table is loaded."""
+    """Return the names of all problems, or of those of one suite. No table is loaded.
+
+    Example:
+        >>> problem_names("ellipsoid")
+        ('ellipsoid4', 'ellipsoid10')
+    """
     if suite is None:
         return tuple(name for family in _families().values() for name in family.NAMES)
     if suite not in _families():
@@ -218,6 +233,10 @@ def get_problem(name: str) -> Problem:
         ValueError: If there is none of that name; close ones are listed.
         ImportError: If the package that carries its table is not installed.
         FileNotFoundError: If its table has to be fetched by hand and is not there.
+
+    Example:
+        >>> get_problem("ellipsoid4-c2.5").directions
+        ('minimize',)
     """
     problem: Problem = _families()[suite_of(name)].load(name)
     return problem
@@ -249,6 +268,10 @@ def get_suite(name: str) -> tuple[Problem, ...]:
 
     Raises:
         ValueError: If there is neither; close names are listed.
+
+    Example:
+        >>> [problem.name for problem in get_suite("ellipsoid")]
+        ['ellipsoid4', 'ellipsoid10']
     """
     return tuple(get_problem(member) for member in expand(name))
 

@@ -86,6 +86,9 @@ def run_all(
     Raises:
         VersionError: If the folder holds results of another version.
         RuntimeError: If a worker process died.
+
+    Example:
+        >>> run_all([Run("ellipsoid4", "random", seed=0)], Path("results"))  # doctest: +SKIP
     """
     prepare(folder)
     tell = on_progress or (lambda n_done, n_runs, record: None)
@@ -113,7 +116,13 @@ def _results(runs: Sequence[Run], jobs: int, ray: str | None) -> Generator[Recor
 
 
 def execute(run: Run) -> Record:
-    """Execute one run in this process; an exception becomes part of the record."""
+    """Execute one run in this process; an exception becomes part of the record.
+
+    Example:
+        >>> record = execute(Run("ellipsoid4", "random", seed=0, n_evaluations=10))
+        >>> len(record.evaluations), record.error
+        (10, None)
+    """
     record = Record(run, versions=_versions(get_method(run.method)))
     try:
         problem = get_problem(run.problem)

@@ -49,8 +49,16 @@ def _name(dim: int, c: float) -> str:
 def ellipsoid(dim: int, c: float = 0.0) -> Problem:
     """Return the ellipsoid of `dim` dimensions around (c, ..., c).
 
+    Args:
+        dim: The number of dimensions.
+        c: The centre, the same in all dimensions; 0 is the paper's target.
+
     Raises:
         ValueError: If there is no dimension, or the centre is outside the search space.
+
+    Example:
+        >>> ellipsoid(2, c=1.0).evaluate({"x1": 1.0, "x2": 2.0}, seed=0)
+        (5.0,)
     """
     if dim < 1:
         raise ValueError(f"an ellipsoid must have one dimension or more, but got dim={dim}.")
