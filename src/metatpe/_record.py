@@ -58,6 +58,10 @@ class TransferRecord:
         turn: Of an acquisition with sources that have a weight: "past" where all tasks decided
             together, "own" where the study's own observations decided alone (which is tried now
             and then, to see whether the past pays); otherwise None.
+
+    Example:
+        >>> TransferRecord(7, "acquisition", {"target": 0.8, "resnet-18": 0.2}, ("lr",), "past")
+        TransferRecord(number=7, origin='acquisition', ...)
     """
 
     number: int
