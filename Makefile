@@ -9,9 +9,12 @@ BIN := .venv/bin
 # scripts of an environment have that folder written into them and do not survive a move.
 STAMP := .venv/metatpe-installed
 
+# What test-min leaves out: tests of the documentation, of the release, and of what is not installed there.
+TEST_MIN := $(filter-out $(addprefix tests/test_,docs.py release.py examples.py optunahub.py),$(wildcard tests/test_*.py))
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all lint format clean FORCE
+.PHONY: help demo test test-all test-min lint format docs dist clean FORCE
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1@\2/p' Makefile | awk -F@ '{printf "%-17s %s\n", $$1, $$2}'
@@ -25,6 +28,12 @@ test: lint  ## lint, types and the fast tests
 test-all: lint  ## lint, types and all tests
 	$(BIN)/pytest -n 2 $(PYTEST_ARGS)
 
+test-min:  ## the fast tests with the lowest versions that pyproject.toml allows
+	rm -rf .venv-min && $(PYTHON) -m venv .venv-min
+	.venv-min/bin/python -m pip install -q --disable-pip-version-check --constraint constraints-min.txt \
+		--editable .[bench,mlflow] 'pytest>=8.3,<10' 'pytest-xdist>=3.6,<4' 'hypothesis>=6.115,<7'
+	.venv-min/bin/pytest -n 2 -m "not slow" $(TEST_MIN) $(PYTEST_ARGS)
+
 lint: $(STAMP)  ## ruff and mypy
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -34,9 +43,18 @@ format: $(STAMP)  ## rewrite the code in the project's format
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+# The variable silences an advertisement of the theme's authors, which is printed as a warning.
+docs: $(STAMP)  ## build the documentation into site/, to be read without a server
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "Open site/index.html"
+
+dist: $(STAMP)  ## build the wheel and the source distribution into dist/
+	rm -rf dist
+	$(BIN)/python -m build
+
 clean:  ## remove .venv, caches and built packages
 	rm -f $(STAMP)
-	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-min build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 # A stamp alone does not say that .venv still works: its Python may have been removed or replaced
@@ -66,5 +84,5 @@ $(STAMP): pyproject.toml constraints.txt
 		rm -rf .venv && $(PYTHON) -m venv .venv || exit 1; \
 	fi; \
 	install="$(BIN)/python -m pip install --disable-pip-version-check \
-		--constraint constraints.txt --editable .[bench,gp,mlflow,ray,viz,dev]"; \
+		--constraint constraints.txt --editable .[bench,gp,mlflow,ray,viz,docs,dev]"; \
 	{ $$install -qq || $$install; } && echo "$(CURDIR)" > $(STAMP)
