@@ -16,11 +16,11 @@ PACKAGE = ROOT / "src" / "metatpe"
 
 # Bottom to top. A module imports from its own layer and from those before it.
 LAYERS = [
-    {"space"},
+    {"space", "_html"},
     {"_storage", "_frames", "_infer", "_mlflow", "_objective", "_task_file"},
     {"tasks", "_studies", "_record", "_history", "_pareto", "_volume"},
     {"_kde"},
-    {"_importance"},
+    {"_importance", "_pool"},
     {"_kernel", "_trust"},
     {"_acquisition"},
     {"_transfer"},
@@ -35,7 +35,7 @@ LAYERS = [
 ]
 HEIGHT = {name: height for height, layer in enumerate(LAYERS) for name in layer}
 WITHOUT_OPTUNA = {"_pareto", "_volume", "_kde", "_importance", "_kernel", "_trust"}
-WITHOUT_OPTUNA |= {"_acquisition", "_transfer"}
+WITHOUT_OPTUNA |= {"_pool", "_acquisition", "_transfer"}
 
 # Names of numpy.random that make or describe a generator; all others use the one hidden in numpy.
 EXPLICIT_RANDOM = {

@@ -16,7 +16,7 @@ from optuna.samplers._tpe import probability_distributions as optuna_tpe
 from scipy.stats import chisquare, iqr, kstest, norm, truncnorm
 
 from metatpe import Space
-from metatpe._kde import Parzen, Points, _mass_inside, bandwidths
+from metatpe._kde import Parzen, Points, bandwidths, mass_inside
 from metatpe.space import Columns, Floats, Ints
 
 CONTINUOUS = FloatDistribution(0, 1)
@@ -402,8 +402,8 @@ def test_the_table_of_the_normal_distribution_is_right_to_ten_digits() -> None:
     h = np.array([1e-6, 0.01, 0.07, 0.2, 0.5])[:, None]
     centers = np.linspace(0.0, 1.0, 10_001)[None]
     inside = norm.cdf((1.0 - centers) / h) - norm.cdf(-centers / h)
-    np.testing.assert_allclose(_mass_inside(np.repeat(centers, 5, axis=0), h), inside, atol=1e-10)
-    assert _mass_inside(np.array([[NAN]]), np.array([[0.1]])) == 1.0
+    np.testing.assert_allclose(mass_inside(np.repeat(centers, 5, axis=0), h), inside, atol=1e-10)
+    assert mass_inside(np.array([[NAN]]), np.array([[0.1]])) == 1.0
 
 
 def test_arguments_are_left_untouched(rng: np.random.Generator) -> None:

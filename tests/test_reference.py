@@ -12,9 +12,10 @@ from helpers import MIXED, plain_columns, random_points, whole_space
 from optuna.distributions import FloatDistribution
 
 from metatpe import MetaTPESampler, Space, Task, transfer_history
+from metatpe import _kernel as kernel_module
 from metatpe import sampler as sampler_module
 from metatpe._acquisition import Densities, draw_candidates, score
-from metatpe._kde import Parzen
+from metatpe._kde import Parzen, sample_kernels
 from metatpe._pareto import levels, split
 from metatpe._transfer import Past, Settings
 from metatpe.space import Columns, Floats
@@ -33,13 +34,15 @@ Drawn = dict[bytes, Floats]  # the centres of a density -> the points drawn from
 def drawn(monkeypatch: pytest.MonkeyPatch) -> Drawn:
     """The points at which densities are compared, as the library draws them."""
     points: Drawn = {}
-    sample = Parzen.sample_kernels
 
-    def recorded(q: Parzen, n: int, *, rng: np.random.Generator) -> Floats:
-        points[q.centers.tobytes()] = X = sample(q, n, rng=rng)
+    def recorded(
+        columns: Columns, centers: Floats, h: Floats, n: int, *, rng: np.random.Generator
+    ) -> Floats:
+        X = sample_kernels(columns, centers, h, n, rng=rng)
+        points.update(zip((own.tobytes() for own in centers), X, strict=True))
         return X
 
-    monkeypatch.setattr(Parzen, "sample_kernels", recorded)
+    monkeypatch.setattr(kernel_module, "sample_kernels", recorded)
     return points
 
 

@@ -24,8 +24,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from metatpe._kde import Parzen, Points, sample
+from metatpe._pool import Pool
 from metatpe.space import Columns, Floats, Ints, Mask
 
+MAX_KERNELS = 2048  # of the past on one side, as ten tasks of 200 observations have
 MAX_TASKS = 10  # that candidates are drawn for; each task's share of them is still its weight
 
 
@@ -97,6 +99,46 @@ def score(tasks: Sequence[Densities], weights: Floats, X: Floats) -> Floats:  # 
         _counted(goods, weights[weighty]),
         _counted(bads, weights[weighty]),
     )
+
+
+def score_some(
+    target: Densities,
+    past: tuple[Pool, Pool],
+    weights: Floats,
+    X: Floats,
+    *,
+    rng: np.random.Generator,
+) -> Floats:  # (C,)
+    """Return the acquisition by all kernels of the target and a sample of the past tasks'.
+
+    Args:
+        target: The densities of the current task.
+        past: The good and the bad kernels of the past tasks.
+        weights: Of the target and the past tasks, (1 + M,).
+        X: Complete points, (C, d).
+        rng: Which kernels are taken; `_pool` says how, and how far off the result may be.
+    """
+    points = Points.of(target.good.columns, X, is_coarse=True)
+    good, bad = (
+        _log_mixture_of_some(own, pool, weights, points, rng=rng)
+        for own, pool in zip((target.good, target.bad), past, strict=True)
+    )
+    return good - bad
+
+
+def _log_mixture_of_some(
+    own: Parzen, pool: Pool, weights: Floats, points: Points, *, rng: np.random.Generator
+) -> Floats:  # (C,)
+    """Return the log of the sum of N_m * w_m * p_m at each point, 0 where all are uniform."""
+    own_weight = weights[0] * len(own)
+    v = weights[1:] * pool.sizes / (pool.sizes + 1.0)
+    parts = []
+    if own_weight:
+        parts.append(np.log(own_weight) + own.log_pdf(points))
+    if v.any():
+        parts.append(np.full(len(points), np.log(v.sum())))
+        parts.append(pool.some(v, MAX_KERNELS, rng=rng).log_sum(points))
+    return np.logaddexp.reduce(parts) if parts else np.zeros(len(points))
 
 
 def _counted(side: Sequence[Parzen], weights: Floats) -> Floats:

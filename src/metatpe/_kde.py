@@ -35,16 +35,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp, ndtr, ndtri
 
-from metatpe.space import Columns, Floats, Ints
+from metatpe.space import Columns, Floats, Ints, Mask
 
 OWN_CHOICE = 0.9  # the categorical kernel's mass on its own choice, as in the authors' code
 _BLOCK = 1 << 16  # entries of the (centres, points) matrix at a time: they stay in the cache
-_MAX_LOG = 600.0  # exp of more than this is near the end of float64
-_MAX_LOG_COARSE = 60.0  # and of float32
+_MAX_POINTS = 1 << 13  # at a time
+MAX_LOG = 600.0  # exp of more than this is near the end of float64
+MAX_LOG_COARSE = 60.0  # and of float32
+MAX_REACH = 16000.0  # what may cancel in float32, so that the log of a kernel is right to 1e-3
 _Real = TypeVar("_Real", np.float32, np.float64)
 # Less than this is nothing, and denormal numbers are slow: the log to base two, by precision.
 _LEAST_LOG2 = {np.dtype(np.float32): -120.0, np.dtype(np.float64): -1000.0}
-_LOG2_E = math.log2(math.e)
+LOG2_E = math.log2(math.e)
 _LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
 _N_SIGMAS, _PER_SIGMA = 6.5, 1024  # a table of the normal distribution; less than 1e-10 is beyond
 _SIGMAS = np.arange(int(_N_SIGMAS * _PER_SIGMA) + 1) / _PER_SIGMA
@@ -161,7 +163,7 @@ class Parzen:
     @cached_property
     def _inside(self) -> Floats:  # (d, n)
         """How much of each centre's Gaussian lies in [0, 1]; 1 where it is missing."""
-        return _mass_inside(self._rows, self.bandwidth[:, None])
+        return mass_inside(self._rows, self.bandwidth[:, None])
 
     @cached_property
     def _is_complete(self) -> bool:
@@ -193,26 +195,22 @@ class Parzen:
         is_missing = np.isnan(centred)
         if not self._is_complete:
             centred = np.where(is_missing, 0.0, centred)
-        linear = centred * (_LOG2_E / h**2)
-        constant = centred * linear
-        constant *= -0.5
-        reach = float(-constant.sum(axis=0).min(initial=0.0))
-        constant -= np.log2(self._inside[gaussian])
-        constant -= _LOG2_E * (np.log(h) + _LOG_SQRT_2PI)
+        linear, constant, reaches = gaussian_terms(centred, h, self._inside[gaussian])
         square = np.ones((1, len(self)))
         if not self._is_complete:
-            square = np.where(is_missing, 0.0, -0.5 * _LOG2_E / h**2)
+            square = np.where(is_missing, 0.0, -0.5 * LOG2_E / h**2)
             constant = np.where(is_missing, 0.0, constant)
-        few = [_LOG2_E * self._table(j) for j in one_hot]
+        few = [LOG2_E * self._table(j) for j in one_hot]
         blocks = [square, linear, constant.sum(axis=0, keepdims=True), *few]
-        return np.vstack(blocks), {j: _LOG2_E * self._table(j) for j in looked_up}, reach
+        reach = float(reaches.max(initial=0.0))
+        return np.vstack(blocks), {j: LOG2_E * self._table(j) for j in looked_up}, reach
 
     def _features(self, points: Points, dtype: type[_Real]) -> NDArray[_Real]:  # (F, C)
         """Return the features of the points that go with the coefficients."""
         centred = points.gaussian - self._middle
         squares = centred**2
         if self._is_complete:
-            scales = -0.5 * _LOG2_E / self.bandwidth[self.columns.layout[0]] ** 2
+            scales = -0.5 * LOG2_E / self.bandwidth[self.columns.layout[0]] ** 2
             squares = (scales @ squares)[None]
         blocks = (squares, centred, points.constant)
         # Written once, in the precision that is wanted: there may be thousands of points.
@@ -234,11 +232,11 @@ class Parzen:
         with np.errstate(divide="ignore"):  # a cell many bandwidths away may have no mass at all
             log_density = np.log(mass) - np.log(np.diff(edges))[:, None]
         # The cell -1 of a missing centre is the last column: a factor of one.
-        padded = np.hstack([np.maximum(log_density, -_MAX_LOG), np.zeros((len(mass), 1))])
+        padded = np.hstack([np.maximum(log_density, -MAX_LOG), np.zeros((len(mass), 1))])
         return padded[:, self.columns.cells(self.centers[:, j], j)]
 
     @cached_property
-    def _peak(self) -> float:
+    def peak(self) -> float:
         """An upper bound of the log of any kernel."""
         # At h <= 1/2 at least Phi(2) - 1/2 > 1/e of a Gaussian lies in [0, 1].
         gaussian = 1.0 - _LOG_SQRT_2PI - np.log(self.bandwidth[self.columns.layout[0]])
@@ -248,23 +246,23 @@ class Parzen:
     @cached_property
     def _may_be_coarse(self) -> bool:
         """Whether single precision keeps the log of a kernel right to about 1e-3."""
-        return self._peak < _MAX_LOG_COARSE and self._coefficients[2] < 16000.0
+        return self.peak < MAX_LOG_COARSE and self._coefficients[2] < MAX_REACH
 
     def log_pdf(self, points: Points, *, uniform: bool = True) -> Floats:  # (C,)
         """Return the log density at each of the points, with or without the uniform component."""
         log_n = math.log(len(self) + uniform)
-        if self._peak > _MAX_LOG:  # only in spaces of a hundred columns or more
+        if self.peak > MAX_LOG:  # only in spaces of a hundred columns or more
             features = self._features(points, np.float64)
-            log2_kernels = _log2_kernels(features, *self._coefficients[:2], points, slice(None))
-            parts = np.vstack([log2_kernels / _LOG2_E, np.zeros((int(uniform), len(points)))])
+            log2 = log2_kernels(features, *self._coefficients[:2], points.cells, slice(None))
+            parts = np.vstack([log2 / LOG2_E, np.zeros((int(uniform), len(points)))])
             log_sum: Floats = logsumexp(parts, axis=0)
             return log_sum - log_n
         if points.is_coarse and self._may_be_coarse:
-            total = _kernel_sums(self._features(points, np.float32), *self._coarse, points)
+            total = kernel_sums(self._features(points, np.float32), *self._coarse, points.cells)
         else:
             coefficients, tables, _ = self._coefficients
             features = self._features(points, np.float64)
-            total = _kernel_sums(features, coefficients, tables, points)
+            total = kernel_sums(features, coefficients, tables, points.cells)
         if uniform:
             total += 1.0
         with np.errstate(divide="ignore"):  # without the uniform component it may be zero
@@ -319,10 +317,14 @@ class Parzen:
 
     def sample_kernels(self, n: int, *, rng: np.random.Generator) -> Floats:  # (n, d)
         """Draw points around one centre each, from the density without its uniform component."""
-        uniforms = rng.random((n, 1 + len(self.columns)))
-        component = (uniforms[:, 0] * len(self)).astype(np.int64)
-        around, below, above = (part[component] for part in self.components)
-        return _place(self.columns, around, below, above, self.bandwidth, uniforms[:, 1:])
+        centers, h = self.centers[None], self.bandwidth[None]
+        drawn: Floats = sample_kernels(self.columns, centers, h, n, rng=rng)[0]
+        return drawn
+
+    @cached_property
+    def has(self) -> Mask:  # (d,)
+        """Which columns some centre has."""
+        return np.asarray(~np.isnan(self.centers).all(axis=0))
 
     @cached_property
     def components(self) -> tuple[Floats, Floats, Floats]:  # (n + 1, d) each
@@ -334,7 +336,23 @@ class Parzen:
         return centers, ndtr(-centers / self.bandwidth), ndtr((1.0 - centers) / self.bandwidth)
 
 
-def _mass_inside(rows: Floats, h: Floats) -> Floats:  # (d, n), (d, 1) -> (d, n)
+def gaussian_terms(
+    centred: Floats, h: Floats, inside: Floats
+) -> tuple[Floats, Floats, Floats]:  # (G, n), (G, 1), (G, n) -> (G, n), (G, n), (n,)
+    """Return of log2 k(x, c) what is multiplied with x, what is constant, and the reach.
+
+    The reach is the largest number that cancels in the sum over columns.
+    """
+    linear = centred * (LOG2_E / h**2)
+    constant = centred * linear
+    constant *= -0.5
+    reach = -constant.sum(axis=0)
+    constant -= np.log2(inside)
+    constant -= LOG2_E * (np.log(h) + _LOG_SQRT_2PI)
+    return linear, constant, reach
+
+
+def mass_inside(rows: Floats, h: Floats) -> Floats:  # (d, n), (d, 1) -> (d, n)
     """Return Phi((1 - c)/h) - Phi(-c/h): how much of the Gaussians around centres is in [0, 1]."""
     off_middle = np.abs(rows - 0.5)
     mass = 1.0 - _tail((0.5 - off_middle) / h)
@@ -363,37 +381,45 @@ def _tail(z: Floats) -> Floats:
     return tail
 
 
-def _log2_kernels(
+def log2_kernels(
     features: NDArray[_Real],
     coefficients: NDArray[_Real],
     tables: Mapping[int, NDArray[_Real]],
-    points: Points,
+    cells: Mapping[int, Ints],
     block: slice,
     out: NDArray[_Real] | None = None,
 ) -> NDArray[_Real]:  # (block, C)
     """Return the log of the kernel around each centre of the block at each point."""
-    log2_kernels: NDArray[_Real] = np.matmul(coefficients[:, block].T, features, out=out)
+    log2: NDArray[_Real] = np.matmul(coefficients[:, block].T, features, out=out)
     for j, table in tables.items():
-        log2_kernels += table[:, block].T[:, points.cells[j]]
-    return log2_kernels
+        log2 += table[:, block].T[:, cells[j]]
+    return log2
 
 
-def _kernel_sums(
+def kernel_sums(
     features: NDArray[_Real],
     coefficients: NDArray[_Real],
     tables: Mapping[int, NDArray[_Real]],
-    points: Points,
+    cells: Mapping[int, Ints],
 ) -> Floats:  # (C,)
     """Return the sum of the kernels at each point, some centres at a time."""
-    n_rows = max(1, min(_BLOCK // max(len(points), 1), coefficients.shape[1]))
-    buffer = np.empty((n_rows, len(points)), dtype=features.dtype)
+    n_points = features.shape[1]
+    if n_points > _MAX_POINTS:
+        blocks = [slice(i, i + _MAX_POINTS) for i in range(0, n_points, _MAX_POINTS)]
+        some = [{j: cell[block] for j, cell in cells.items()} for block in blocks]
+        parts = zip(blocks, some, strict=True)
+        return np.concatenate(
+            [kernel_sums(features[:, b], coefficients, tables, cells_b) for b, cells_b in parts]
+        )
+    n_rows = max(1, min(_BLOCK // max(n_points, 1), coefficients.shape[1]))
+    buffer = np.empty((n_rows, n_points), dtype=features.dtype)
     ones = np.ones(n_rows, dtype=features.dtype)
-    least = np.full(len(points), _LEAST_LOG2[features.dtype], dtype=features.dtype)
-    total = np.zeros(len(points))
+    least = np.full(n_points, _LEAST_LOG2[features.dtype], dtype=features.dtype)
+    total = np.zeros(n_points)
     for start in range(0, coefficients.shape[1], n_rows):
         block = slice(start, start + n_rows)
         kernels = buffer[: coefficients.shape[1] - start]
-        _log2_kernels(features, coefficients, tables, points, block, out=kernels)
+        log2_kernels(features, coefficients, tables, cells, block, out=kernels)
         np.maximum(kernels, least, out=kernels)
         np.exp2(kernels, out=kernels)
         total += ones[: len(kernels)] @ kernels  # a sum over the rows, by BLAS
@@ -418,6 +444,65 @@ def sample(
     )
     h = np.repeat(np.stack([p.bandwidth for p in parzens]), counts, axis=0)
     return _place(columns, around, below, above, h, place)
+
+
+def sample_kernels(
+    columns: Columns, centers: Floats, h: Floats, n: int, *, rng: np.random.Generator
+) -> Floats:  # (T, n_centers, d), (T, d) -> (T, n, d)
+    """Draw points around one centre each for T densities, with the same random numbers for all."""
+    n_tasks, n_centers, d = centers.shape
+    uniforms = rng.random((n, 1 + d))
+    component = (uniforms[:, 0] * n_centers).astype(np.int64)
+    around = centers[:, component].reshape(-1, d)
+    h = np.repeat(h, n, axis=0)
+    below, above = ndtr(-around / h), ndtr((1.0 - around) / h)
+    place = np.tile(uniforms[:, 1:], (n_tasks, 1))
+    return _place(columns, around, below, above, h, place).reshape(n_tasks, n, d)
+
+
+def log2_in_cells(
+    columns: Columns, j: int, cells: Ints, own: Ints, h: Floats
+) -> Floats:  # all that fit each other -> the same
+    """Return the log2 density in cells of kernels around the values `own`, each with its own h.
+
+    A value of -1 is missing: a factor of one. The same as `kernel_mass` has for one h.
+    """
+    edges, points = columns.edges[j], columns.points[j]
+    assert edges is not None
+    assert points is not None
+    if columns.is_categorical[j]:
+        others = (1.0 - OWN_CHOICE) / max(len(points) - 1, 1)
+        mass = np.where(cells == own, OWN_CHOICE, others)
+        mass = mass / (OWN_CHOICE + others * (len(points) - 1))
+    else:
+        around = points[own]
+        low, high = (edges[cells] - around) / h, (edges[cells + 1] - around) / h
+        right = low > 0  # of the centre, as a difference of right tails: both are small numbers
+        mass = np.where(right, ndtr(-low) - ndtr(-high), ndtr(high) - ndtr(low))
+        mass = mass / (ndtr((1.0 - around) / h) - ndtr(-around / h))
+    with np.errstate(divide="ignore"):  # many bandwidths away
+        log_density = np.maximum(np.log(mass / np.diff(edges)[cells]), -MAX_LOG)
+    return np.where(own < 0, 0.0, LOG2_E * log_density)
+
+
+def log_densities(
+    columns: Columns, centers: Floats, h: Floats, X: Floats
+) -> Floats:  # (T, n, d), (T, d), (T, C, d) -> (T, C)
+    """Return the log of T densities, each at points of its own, without uniform components."""
+    log2 = np.zeros((len(centers), centers.shape[1], X.shape[1]))  # (T, n, C)
+    for j in range(len(columns)):
+        own, x, width = centers[:, :, None, j], X[:, None, :, j], h[:, None, None, j]
+        if columns.n_cells[j]:
+            log2 += log2_in_cells(columns, j, columns.cells(x, j), columns.cells(own, j), width)
+        else:
+            inside = mass_inside(centers[:, :, j], h[:, [j]])[:, :, None]
+            terms = -0.5 * LOG2_E * ((x - own) / width) ** 2
+            terms -= np.log2(inside) + LOG2_E * (np.log(width) + _LOG_SQRT_2PI)
+            log2 += np.where(np.isnan(own), 0.0, terms)
+    top = log2.max(axis=1)
+    total = np.exp2(log2 - top[:, None]).sum(axis=1)
+    log_density: Floats = (top + np.log2(total)) / LOG2_E - math.log(centers.shape[1])
+    return log_density
 
 
 def _place(

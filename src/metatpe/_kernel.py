@@ -13,7 +13,8 @@ is far away keeps a similarity of 1/n and goes on drawing evaluations to its own
 
 The paper estimates d_m at uniform points, which miss narrow peaks: two disjoint peaks in six
 columns then look the same. Under q_m the integrand lies in [0, 1], so the error is at most
-0.5/sqrt(S), and the points of a past task and q_m there are computed once. Where the kept columns
+0.5/sqrt(S), and the points of a past task and q_m there are computed once (many past tasks share a
+number of points, so that S is smaller for each: see `_transfer`). Where the kept columns
 have at most `MAX_EXACT` cells together, the expectation is a sum over the cells, and exact. A past
 task is compared on the kept columns that it has; with none of them it gets no weight. If nothing
 is kept, since the current task has no observation yet, every similarity is 1.
@@ -28,10 +29,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from metatpe._kde import Parzen, Points
+from metatpe._kde import Parzen, Points, log_densities, sample_kernels
 from metatpe.space import Columns, Floats, Ints
 
 MAX_EXACT = 4096
+_MAX_ENTRIES = 50 * MAX_EXACT  # of nodes, exact ones: what fifty tasks need at most
+_BLOCK = 1 << 20  # pairs of kernels and points at a time
 _SEED = 0x5EED  # the points belong to the past task, not to the luck of a trial
 
 
@@ -73,30 +76,42 @@ def make_nodes(past: Sequence[Parzen], kept: tuple[int, ...], n_points: int) -> 
     """
     groups: dict[tuple[int, ...], list[int]] = {}
     for m, q in enumerate(past):
-        own = tuple(j for j in kept if not np.isnan(q.centers[:, j]).all())
+        own = tuple(j for j in kept if q.has[j])
         groups.setdefault(own, []).append(m)
-    return [
-        _nodes(tasks, [past[m].reduced(own) for m in tasks], own, n_points)
-        for own, tasks in groups.items()
-        if own
-    ]
+    return [_nodes(past, tasks, own, n_points) for own, tasks in groups.items() if own]
 
 
-def _nodes(tasks: list[int], past: list[Parzen], kept: tuple[int, ...], n_points: int) -> Nodes:
-    columns = past[0].columns
-    if columns.is_finite and columns.n_cells.prod(dtype=np.float64) <= MAX_EXACT:
+def _nodes(
+    past: Sequence[Parzen], tasks: list[int], kept: tuple[int, ...], n_points: int
+) -> Nodes:
+    columns = past[0].columns.take(kept)
+    n_cells = columns.n_cells.prod(dtype=np.float64) if columns.is_finite else np.inf
+    if n_cells <= MAX_EXACT and len(tasks) * n_cells <= _MAX_ENTRIES:
         X, volume = all_cells(columns)
         points = Points.of(columns, X)
-        log_q = np.stack([q.log_pdf(points, uniform=False) for q in past])
+        log_q = np.stack([past[m].reduced(kept).log_pdf(points, uniform=False) for m in tasks])
         mass = np.exp(log_q) * volume
         return Nodes(np.array(tasks), kept, points, np.where(mass > 0.0, log_q, np.inf), mass)
-    drawn = [q.sample_kernels(n_points, rng=np.random.default_rng(_SEED)) for q in past]
-    log_q = np.stack(
-        [q.log_pdf(Points.of(columns, X), uniform=False) for q, X in zip(past, drawn, strict=True)]
-    )
-    mass = np.full(log_q.shape, 1.0 / n_points)
-    points = Points.of(columns, np.vstack(drawn), is_coarse=True)
-    return Nodes(np.array(tasks), kept, points, log_q, mass)
+    drawn, log_q = _drawn(columns, [past[m] for m in tasks], kept, n_points)
+    points = Points.of(columns, drawn.reshape(-1, len(kept)), is_coarse=True)
+    return Nodes(np.array(tasks), kept, points, log_q, np.full(log_q.shape, 1.0 / n_points))
+
+
+def _drawn(
+    columns: Columns, past: Sequence[Parzen], kept: tuple[int, ...], n_points: int
+) -> tuple[Floats, Floats]:  # (M, S, k), (M, S)
+    """Return S points of each density on the kept columns, and the log density there."""
+    drawn, log_q = np.empty((len(past), n_points, len(kept))), np.empty((len(past), n_points))
+    sizes = np.array([len(q) for q in past])
+    for n in np.unique(sizes):  # those of one size together
+        alike, step = np.flatnonzero(sizes == n), max(1, _BLOCK // int(n * n_points))
+        for some in (alike[i : i + step] for i in range(0, len(alike), step)):
+            centers = np.stack([past[i].centers[:, kept] for i in some])
+            h = np.stack([past[i].bandwidth[list(kept)] for i in some])
+            rng = np.random.default_rng(_SEED)
+            drawn[some] = X = sample_kernels(columns, centers, h, n_points, rng=rng)
+            log_q[some] = log_densities(columns, centers, h, X)
+    return drawn, log_q
 
 
 def all_cells(columns: Columns) -> tuple[Floats, Floats]:  # (S, d), (S,)

@@ -87,16 +87,20 @@ def _rest(violation: Floats, lateness: Floats, members: Ints) -> Ints:
     return members[np.lexsort(keys)]
 
 
-def order(losses: Floats, violation: Floats, lateness: Floats | None = None) -> Ints:
-    """Return the indices of all observations, the best first."""
+def order(
+    losses: Floats, violation: Floats, lateness: Floats | None = None, n: int | None = None
+) -> Ints:
+    """Return the indices of all observations, or of the n best, the best first."""
     late = np.zeros((len(losses), 1)) if lateness is None else lateness
     is_ranked = _is_ranked(losses, violation, late)
     ranked = np.flatnonzero(is_ranked)
     rank = ranks(losses[ranked])
     by_rank = np.argsort(rank, kind="stable")
     fronts = np.split(ranked[by_rank], np.cumsum(np.bincount(rank))[:-1]) if len(ranked) else []
-    best = [_best_first(losses, front) for front in fronts]
-    return np.concatenate([*best, _rest(violation, late, np.flatnonzero(~is_ranked))])
+    before = np.cumsum([0, *map(len, fronts)])
+    needed = [front for front, k in zip(fronts, before[:-1], strict=True) if n is None or k < n]
+    best = [_best_first(losses, front) for front in needed]
+    return np.concatenate([*best, _rest(violation, late, np.flatnonzero(~is_ranked))])[:n]
 
 
 def levels(losses: Floats, violation: Floats, lateness: Floats | None = None) -> Ints:  # (n,)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, Literal
 
 from optuna.study import Study
@@ -20,6 +21,7 @@ from optuna.trial import FrozenTrial
 
 MAX_CHARACTERS = 2000
 _CHUNK = MAX_CHARACTERS - 100  # of parameters in one attribute
+_MAX_NAMES = MAX_CHARACTERS // 10  # more than fit, however short they are
 TARGET = "target"
 REST = "rest"
 _KEY = "metatpe"
@@ -111,7 +113,7 @@ def user_attributes(plan: Plan) -> dict[str, Any]:
 def _fitting(names: Iterable[str], room: int) -> list[str]:
     """Return the names that fit into so many characters, with a number each."""
     fitting = []
-    for name in names:
+    for name in islice(names, _MAX_NAMES):
         length = _length(name) + 16
         if length <= room:
             fitting.append(name)

@@ -7,23 +7,26 @@ split, `_kde` for the densities, `_importance`, `_kernel` and `_trust` for the t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
-from metatpe._acquisition import Densities
+from metatpe._acquisition import MAX_KERNELS, Densities, score, score_some
 from metatpe._importance import importances, kept_columns, mean_importances
 from metatpe._kde import Parzen, Points
 from metatpe._kernel import Nodes, make_nodes, similarities, task_weights
 from metatpe._pareto import levels, split
+from metatpe._pool import Pool
 from metatpe._trust import trust
 from metatpe.space import Columns, Floats, Ints, Space
 from metatpe.tasks import Encoded, Task
 
 _MAX_NODES = 8  # sets of kept columns whose nodes are remembered
+_MAX_POOLS = 2  # sets of columns whose kernels are kept side by side
+_N_COMPARED = 25  # past tasks that get all of `n_mc_samples` points; more share as many
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,7 @@ class Past:
         ]
         self._columns = space.columns
         self._last: tuple[Parzen, Floats, tuple[int, ...]] | None = None
+        self._pools: dict[tuple[int, ...], tuple[Pool, Pool]] = {}
         self._judged = _Judged(np.empty((0, len(space))), np.empty((len(usable), 0)))
         self._levels: tuple[bytes, Ints] | None = None
         self._nodes: dict[tuple[int, ...], list[Nodes]] = {}
@@ -84,8 +88,9 @@ class Past:
         if kept not in self._nodes:
             if len(self._nodes) >= _MAX_NODES:
                 del self._nodes[next(iter(self._nodes))]
-            good = [task.good for task in self.densities]
-            self._nodes[kept] = make_nodes(good, kept, self._settings.n_mc_samples)
+            good, n_points = [task.good for task in self.densities], self._settings.n_mc_samples
+            n_points = min(n_points, max(1, _N_COMPARED * n_points // len(good)))
+            self._nodes[kept] = make_nodes(good, kept, n_points)
         return self._nodes[kept]
 
     def levels(self, losses: Floats, violation: Floats, lateness: Floats) -> Ints:  # (n,)
@@ -110,7 +115,7 @@ class Past:
         """
         good, s, kept = self._compared(X_good)
         if self.densities and not self._settings.is_naive:
-            self._judged = self._judged.updated(self.densities, X, levels)
+            self._judged = self._judged.updated(self._opinions, X, levels)
             s = s * self._judged.trust
         return good, task_weights(s), kept
 
@@ -124,6 +129,63 @@ class Past:
             self._last = (good, *similarities_to(good, self, self._settings))
         return self._last
 
+    def score(
+        self, target: Densities, weights: Floats, X: Floats, *, rng: np.random.Generator
+    ) -> Floats:  # (1 + M,), (C, d) -> (C,)
+        """Return the acquisition, by a sample of the past tasks' kernels where there are many."""
+        if self.is_large and weights[1:].any():
+            everything = tuple(range(len(self._columns)))
+            return score_some(target, self._pool(everything), weights, X, rng=rng)
+        return score([target, *self.densities], weights, X)
+
+    @cached_property
+    def is_large(self) -> bool:
+        """Whether the kernels are too many to look at each for every candidate."""
+        good, bad = (sum(map(len, side)) for side in self._sides(range(len(self._columns))))
+        return max(good, bad) > MAX_KERNELS
+
+    def _sides(self, own: Sequence[int]) -> tuple[list[Parzen], list[Parzen]]:
+        """Return the good and the bad densities of the columns `own`."""
+        if len(own) == len(self._columns):
+            return [task.good for task in self.densities], [task.bad for task in self.densities]
+        reduced = [task.reduced(own) for task in self.densities]
+        return [good for good, _ in reduced], [bad for _, bad in reduced]
+
+    def _pool(self, own: tuple[int, ...]) -> tuple[Pool, Pool]:
+        """Return the kernels of all tasks in the columns `own`, side by side."""
+        if own not in self._pools:
+            if len(self._pools) >= _MAX_POOLS:
+                del self._pools[next(iter(self._pools))]
+            good, bad = self._sides(own)
+            self._pools[own] = Pool(good), Pool(bad)
+        return self._pools[own]
+
+    def _opinions(self, X: Floats) -> Floats:  # (n, d) -> (M, n)
+        """Return the log density ratio of each task, on the coordinates that an observation has.
+
+        Rounded, so that mathematically equal ones have equal ranks on every machine.
+        """
+        opinions = np.empty((len(self.densities), len(X)))
+        is_present = ~np.isnan(X)
+        for pattern in np.unique(is_present, axis=0):
+            rows = np.flatnonzero((is_present == pattern).all(axis=1))
+            own = tuple(int(j) for j in np.flatnonzero(pattern))
+            good, bad = self._log_densities(own, X[rows][:, own])
+            opinions[:, rows] = good - bad
+        return opinions.round(6)
+
+    def _log_densities(self, own: tuple[int, ...], X: Floats) -> tuple[Floats, Floats]:
+        """Return the log densities (M, n) of both sides at points of the columns `own`, (n, c)."""
+        if self.is_large and own:
+            good, bad = self._pool(own)
+            return good.log_pdf(X), bad.log_pdf(X)
+        points = Points.of(self._columns.take(own), X)
+        good_side, bad_side = self._sides(own)
+        return (
+            np.stack([p.log_pdf(points) for p in good_side]),
+            np.stack([p.log_pdf(points) for p in bad_side]),
+        )
+
 
 class _Judged(NamedTuple):
     """What the past tasks think of the current one's observations, and what that says of them."""
@@ -133,35 +195,24 @@ class _Judged(NamedTuple):
     levels: Ints | None = None  # (n,)
     trust: Floats = np.empty(0)  # (M,)
 
-    def updated(self, tasks: Sequence[Densities], X: Floats, levels: Ints) -> _Judged:
-        """Return the same for other observations: mostly these and a new one, or just these."""
+    def updated(self, opinions: Callable[[Floats], Floats], X: Floats, levels: Ints) -> _Judged:
+        """Return the same for other observations: mostly these and a new one, or just these.
+
+        Args:
+            opinions: Returns what each task thinks of observations, (n, d) -> (M, n).
+            X: The observations, (n, d).
+            levels: How far behind each of them is, (n,).
+        """
         n = len(self.X) if _are_same(self.X, X[: len(self.X)]) else 0
         if n == len(X) and self.levels is not None and np.array_equal(self.levels, levels):
             return self
-        scores = np.hstack([self.scores[:, :n], _opinions(tasks, X[n:])])
+        scores = np.hstack([self.scores[:, :n], opinions(X[n:])])
         return _Judged(X, scores, levels, trust(scores, levels))
 
 
 def _are_same(A: Floats, B: Floats) -> bool:
     """Return whether two arrays are equal, missing entries included (faster than array_equal)."""
     return A.shape == B.shape and A.tobytes() == B.tobytes()
-
-
-def _opinions(tasks: Sequence[Densities], X: Floats) -> Floats:  # (n, d) -> (M, n)
-    """Return the log density ratio of each task, on the coordinates that an observation has.
-
-    Rounded, so that mathematically equal ones have equal ranks on every machine.
-    """
-    opinions = np.empty((len(tasks), len(X)))
-    is_present = ~np.isnan(X)
-    for pattern in np.unique(is_present, axis=0):
-        rows = np.flatnonzero((is_present == pattern).all(axis=1))
-        own = np.flatnonzero(pattern).tolist()
-        for m, task in enumerate(tasks):
-            good, bad = (task.good, task.bad) if pattern.all() else task.reduced(own)
-            points = Points.of(good.columns, X[rows][:, own])
-            opinions[m, rows] = good.log_pdf(points) - bad.log_pdf(points)
-    return opinions.round(6)
 
 
 def _past_densities(columns: Columns, task: Task, encoded: Encoded, gamma: float) -> Densities:

@@ -66,7 +66,7 @@ def chance_of_the_past(levels: Ints, turns: Floats) -> float:  # (n,), (n,)
 
 def rank_correlation(A: Floats, b: Floats) -> Floats:  # (M, n), (n,) -> (M,)
     """Return Spearman's rank correlation of each row with b, 0 where either is constant."""
-    ranked = np.stack([mid_ranks(values) for values in (*A, b)])
+    ranked = mid_ranks(np.vstack([A, b]))
     centred = ranked - ranked.mean(axis=1, keepdims=True)
     norms = np.sqrt(np.einsum("ij,ij->i", centred, centred))
     both = norms[:-1] * norms[-1]
@@ -74,8 +74,18 @@ def rank_correlation(A: Floats, b: Floats) -> Floats:  # (M, n), (n,) -> (M,)
     return correlation
 
 
-def mid_ranks(values: Floats) -> Floats:  # (n,) -> (n,)
-    """Return the place of each value in line; equal ones share the middle of their places."""
-    line = np.sort(values)
-    places = np.searchsorted(line, values) + np.searchsorted(line, values, side="right")
-    return places.astype(np.float64) / 2.0
+def mid_ranks(values: Floats) -> Floats:  # (..., n) -> (..., n)
+    """Return the place of each value in its row; equal ones share the middle of their places."""
+    n = values.shape[-1]
+    order = np.argsort(values, axis=-1)
+    line = np.take_along_axis(values, order, axis=-1)
+    is_next = line[..., 1:] != line[..., :-1]  # than the one before
+    place = np.arange(1, n)
+    first, last = np.zeros((2, *values.shape))
+    first[..., 1:] = np.maximum.accumulate(np.where(is_next, place, 0), axis=-1)
+    last[..., -1:] = n
+    behind = np.where(is_next, place, n)[..., ::-1]
+    last[..., :-1] = np.minimum.accumulate(behind, axis=-1)[..., ::-1]
+    places = np.empty(values.shape)
+    np.put_along_axis(places, order, (first + last) / 2.0, axis=-1)
+    return places

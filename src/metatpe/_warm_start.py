@@ -24,12 +24,15 @@ from metatpe._pareto import order
 from metatpe.tasks import Task
 
 Configuration = Mapping[str, Any]
-_RESERVE = 64
+_RESERVE = 64  # of each past task, and of more than ten as many as of ten
 
 
 def first_configurations(tasks: Sequence[Task], n_init: int) -> list[Configuration]:
     """Return the warm starts that past tasks give: `n_init` of them, and a reserve behind."""
-    best = [_best_of(task, n_init + _RESERVE) for task in tasks]
+    n = n_init + _RESERVE
+    if len(tasks) > 10:
+        n = math.ceil(n_init / len(tasks)) + math.ceil(10 * _RESERVE / len(tasks))
+    best = [_best_of(task, n) for task in tasks]
     return warm_starts(best, n_init, rng=_rng_of(tasks))
 
 
@@ -42,14 +45,17 @@ def top_configurations(tasks: Sequence[Task], fraction: float) -> list[Configura
 
 
 def _best_of(task: Task, n: int) -> list[dict[str, Any]]:
-    ranked = order(task.losses, task.violation)[:n]
+    ranked = order(task.losses, task.violation, n=n)
     return task.configurations([int(row) for row in ranked])
 
 
 def _rng_of(tasks: Sequence[Task]) -> np.random.Generator:
     """Return random numbers that depend on the past tasks alone."""
-    digest = hashlib.sha256(b"".join(t.X.tobytes() + t.losses.tobytes() for t in tasks)).digest()
-    return np.random.default_rng(int.from_bytes(digest[:8], "big"))
+    content = hashlib.sha256()
+    for task in tasks:
+        content.update(task.X.tobytes())
+        content.update(task.losses.tobytes())
+    return np.random.default_rng(int.from_bytes(content.digest()[:8], "big"))
 
 
 def warm_starts(

@@ -27,8 +27,9 @@ from optuna.storages import BaseStorage
 from optuna.study import Study
 from optuna.trial import FrozenTrial
 
-from metatpe._acquisition import Densities, draw_candidates, score
+from metatpe._acquisition import Densities, draw_candidates
 from metatpe._history import History, Moment, Observations, is_whole
+from metatpe._html import table
 from metatpe._kde import Parzen
 from metatpe._kernel import MAX_EXACT, all_cells
 from metatpe._pareto import levels, split
@@ -130,6 +131,7 @@ class MetaTPESampler(BaseSampler):
         self._epsilon = epsilon
         self._search_space = dict(search_space or {})
         self._sources = as_tasks(sources)
+        self._n_objectives = {task.n_objectives for task in self._sources}
         self._warm_starts = (
             first_configurations(self._sources, n_startup_trials) if warm_start else []
         )
@@ -153,8 +155,15 @@ class MetaTPESampler(BaseSampler):
         self.__dict__.update(state)
         self._forget()
 
-    def __str__(self) -> str:
-        return f"MetaTPESampler({len(self._sources)} sources, seed={self._seed})"
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self._sources)} sources, seed={self._seed})"
+
+    def __str__(self) -> str:  # Optuna's own would be the name of the class alone
+        return repr(self)
+
+    def _repr_html_(self) -> str:
+        rows = [(t.name, str(len(t)), ", ".join(t.space.names)) for t in self._sources]
+        return table(repr(self), rows, ("source", "observations", "parameters"))
 
     # Random numbers ------------------------------------------------------------------------------
 
@@ -243,6 +252,8 @@ class MetaTPESampler(BaseSampler):
             return bool(moment.is_running(space.encode([plan.params]))[0])
 
     def _check_objectives(self, study: Study) -> None:
+        if self._n_objectives <= {len(study.directions)}:
+            return
         for task in self._sources:
             if task.n_objectives != len(study.directions):
                 raise ValueError(
@@ -357,7 +368,8 @@ class MetaTPESampler(BaseSampler):
         past = self._past(moment.space)
         X_good, X_bad = self._split(moment)
         good, weights, kept = past.weigh(X_good, *_judged(moment.observations, past))
-        tasks = [Densities(good, Parzen(moment.space.columns, X_bad)), *past.densities]
+        target = Densities(good, Parzen(moment.space.columns, X_bad))
+        tasks = [target, *past.densities]
         turn = self._turn(moment, weights)
         used = np.eye(1, len(tasks))[0] if turn == "own" else weights
         # Workers that collided have the same best candidate, and would go on colliding: of fewer
@@ -367,7 +379,7 @@ class MetaTPESampler(BaseSampler):
         if not may_repeat:
             is_new = moment.is_new(X)
             X = X[is_new] if is_new.any() else self._new_at_random(moment, "acquisition")
-        best = X[np.argmax(score(tasks, used, X))]
+        best = X[np.argmax(past.score(target, used, X, rng=rng))]
         named = dict(zip((TARGET, *past.names), weights.tolist(), strict=True))
         names = tuple(moment.space.names[j] for j in kept)
         return Plan("acquisition", moment.values(best), named, names, turn=turn)
