@@ -37,11 +37,11 @@ def transferred(n: int = 20, *, storage: str | BaseStorage | None = None) -> tup
 
 def odd_study(storage: str | BaseStorage | None = None) -> tuple[Study, Study]:
     """Return the same with names and values that look like HTML and script."""
-    past = past_study(n=20, name=f"past {ODD}", space=ODD_SPACE, storage=storage)
+    past = past_study(n=8, name=f"past {ODD}", space=ODD_SPACE, storage=storage)
     study = new_study(MetaTPESampler([past], seed=0), storage=storage, name=ODD)
     study.set_metric_names([ODD, "cost"])
     study.set_user_attr(ODD, ODD)
-    for _ in range(12):
+    for _ in range(9):
         trial = study.ask(ODD_SPACE)
         trial.set_user_attr(ODD, ODD)
         study.tell(trial, two_losses(trial.params))

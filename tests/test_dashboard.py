@@ -1,0 +1,249 @@
+"""`TransferCallback` and `metatpe dashboard`: what is written into a study, when, and how long."""
+
+import contextlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import optuna
+import pytest
+from optuna.storages import BaseStorage, RDBStorage
+from optuna.study import Study
+from optuna.trial import Trial
+from studies import answer_of, new_study, past_study, postgresql, start_python, two_losses
+from transferred import ODD, odd_study, transferred
+from typer.testing import CliRunner
+
+from metatpe import MetaTPESampler, TransferCallback
+from metatpe._callback import SHARE, Pace, publish
+from metatpe._storage import open_storage
+from metatpe.cli import app
+from metatpe.cli._dashboard import _publish_all
+from metatpe.viz import plot_hypervolume
+
+dashboard = pytest.importorskip("optuna_dashboard")
+GRAPHS = {"metatpe-progress", "metatpe-weights", "metatpe-importances"}
+
+
+def objective(trial: Trial) -> list[float]:
+    return two_losses({"x": trial.suggest_float("x", 0, 1), "y": trial.suggest_float("y", 0, 1)})
+
+
+def saved_figures(study: Study) -> dict[str, Any]:
+    """Return the figures that the dashboard reads out of a study."""
+    from optuna_dashboard._custom_plot_data import get_plotly_graph_objects
+
+    attributes = study._storage.get_study_system_attrs(study._study_id)
+    found = get_plotly_graph_objects(attributes)
+    return {name: json.loads(text) for name, text in found.items()}
+
+
+class Clock:
+    """Time that passes only where a test says so."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+# The pace
+
+
+def test_updates_take_at_most_their_share_of_the_time() -> None:
+    clock = Clock()
+    pace, spent, last = Pace(clock), 0.0, 0.0
+    for i in range(1000):
+        clock.now += 0.1  # a trial
+        if not pace.wait:
+            with pace.update():
+                last = 0.01 * (1 + i % 7) * 5
+                clock.now += last
+            spent += last
+    assert spent > 0
+    assert spent - last <= SHARE * (clock.now - 100.0)
+
+
+def test_the_first_update_comes_at_once_and_the_next_after_its_share() -> None:
+    clock = Clock()
+    pace = Pace(clock)
+    assert pace.wait == 0.0
+    with pace.update():
+        clock.now += 1.0
+    assert pace.wait == pytest.approx(1.0 / SHARE - 1.0)
+    clock.now += 1.0 / SHARE - 1.0
+    assert pace.wait == 0.0
+
+
+def test_an_update_that_fails_costs_its_time_too() -> None:
+    clock = Clock()
+    pace = Pace(clock)
+    with contextlib.suppress(OSError), pace.update():
+        clock.now += 1.0
+        raise OSError
+    assert pace.wait == pytest.approx(1.0 / SHARE - 1.0)
+
+
+def test_trials_that_follow_closely_wait_and_are_caught_up_with() -> None:
+    clock = Clock()
+    callback = TransferCallback()
+    callback._pace = Pace(clock)
+    study, _ = transferred(6)
+    callback(study, study.trials[-1])  # at once; by the clock it took no time
+    assert "6 trials" in dashboard.get_note(study)
+    with callback._pace.update():
+        clock.now += 1e6
+    for _ in range(3):
+        study.tell(study.ask(), [1.0, 1.0])
+        callback(study, study.trials[-1])
+    assert "6 trials" in dashboard.get_note(study)
+    callback.flush()
+    assert "9 trials" in dashboard.get_note(study)
+    assert callback._timer is None
+
+
+def test_what_waits_is_caught_up_with_in_time() -> None:
+    callback = TransferCallback()
+    study, _ = transferred(6)
+    callback(study, study.trials[-1])
+    study.tell(study.ask(), [1.0, 1.0])
+    callback._pace._next = callback._pace._clock() + 0.2
+    callback(study, study.trials[-1])
+    timer = callback._timer
+    assert timer is not None
+    timer.join()
+    assert "7 trials" in dashboard.get_note(study)
+
+
+def test_the_last_trials_are_there_when_python_has_ended(tmp_path: Path) -> None:
+    path = str(tmp_path / "studies.log")
+    past_study(name="past", storage=open_storage(path, create=True))
+    code = f"""
+import optuna
+from metatpe import MetaTPESampler, TransferCallback, load_tasks
+from metatpe._storage import open_storage
+from test_dashboard import objective
+study = optuna.create_study(
+    storage=open_storage({path!r}), study_name="new", directions=["minimize"] * 2,
+    sampler=MetaTPESampler(load_tasks({path!r}, "past"), seed=0),
+)
+study.optimize(objective, n_trials=8, callbacks=[TransferCallback()])
+print("[]")
+"""
+    assert answer_of(start_python(code)) == []
+    study = optuna.load_study(study_name="new", storage=open_storage(path))
+    assert "8 trials" in dashboard.get_note(study)
+    assert saved_figures(study).keys() == GRAPHS
+
+
+def test_threads_may_share_a_callback() -> None:
+    past = past_study()
+    study = new_study(MetaTPESampler([past], seed=0))
+    callback = TransferCallback()
+    study.optimize(objective, n_trials=12, n_jobs=4, callbacks=[callback])
+    callback.flush()
+    assert "12 trials" in dashboard.get_note(study)
+
+
+def test_an_update_that_fails_ends_no_run(caplog: pytest.LogCaptureFixture) -> None:
+    class Broken(optuna.storages.InMemoryStorage):
+        def set_study_system_attr(self, study_id: int, key: str, value: Any) -> None:
+            if key.startswith("dashboard:"):
+                raise OSError("disk full at mysql://me:geheim@host/x")
+            super().set_study_system_attr(study_id, key, value)
+
+    study = new_study(MetaTPESampler([past_study()], seed=0), storage=Broken(), name="new")
+    study.optimize(objective, n_trials=2, callbacks=[TransferCallback()])
+    assert len(study.trials) == 2
+    assert "the plots of study 'new' were not updated: disk full" in caplog.text
+    assert "geheim" not in caplog.text
+
+
+# What is written
+
+
+def test_plots_and_note_tell_of_the_transfer() -> None:
+    study, _ = transferred(15)
+    assert publish(study)
+    figures = saved_figures(study)
+    assert figures.keys() == GRAPHS
+    names = {trace.get("name") for trace in figures["metatpe-weights"]["data"]}
+    assert {"past", "warm start"} <= names
+    note = dashboard.get_note(study)
+    assert "It borrowed from 1 past study" in note
+    assert "| past |" in note
+
+
+def test_nothing_is_written_twice() -> None:
+    study, _ = transferred(8)
+    assert publish(study)
+    before = dict(study._storage.get_study_system_attrs(study._study_id))
+    assert not publish(study)
+    assert study._storage.get_study_system_attrs(study._study_id) == before
+    study.tell(study.ask(), [1.0, 1.0])
+    assert publish(study)
+    assert dashboard.get_note(study).count("What was transferred") == 1
+
+
+def test_what_users_have_written_stays() -> None:
+    study, _ = transferred(8)
+    dashboard.save_note(study, "Mine, with \\1 and `code`.")
+    publish(study)
+    dashboard.save_note(study, f"{dashboard.get_note(study)}\n\nMore of mine.")
+    study.tell(study.ask(), [1.0, 1.0])
+    publish(study)
+    note = dashboard.get_note(study)
+    assert note.startswith("Mine, with \\1 and `code`.\n")
+    assert note.endswith("\nMore of mine.")
+    assert "9 trials" in note
+    assert "8 trials" not in note
+
+
+def test_a_study_of_another_sampler_is_left_alone() -> None:
+    study = past_study()
+    assert not publish(study)
+    assert not study._storage.get_study_system_attrs(study._study_id)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def relational(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[BaseStorage]:
+    if request.param == "sqlite":
+        yield RDBStorage(f"sqlite:///{tmp_path_factory.mktemp('dashboard') / 'studies.db'}")
+        return
+    with postgresql(tmp_path_factory.mktemp("postgresql")) as url:
+        storage = RDBStorage(url)
+        yield storage
+        storage.remove_session()
+        storage.engine.dispose()
+
+
+def test_relational_storages_take_it_in_pieces(relational: BaseStorage) -> None:
+    study, past = odd_study(relational)
+    _publish_all(relational)
+    study = optuna.load_study(study_name=ODD, storage=relational)
+    figures = saved_figures(study)
+    assert figures.keys() == GRAPHS
+    values = study._storage.get_study_system_attrs(study._study_id).values()
+    pieces = [value for value in values if isinstance(value, str)]
+    assert all(len(piece) < 2046 for piece in pieces)
+    assert len(pieces) > len(GRAPHS) + 1  # a figure takes more than one
+    assert figures["metatpe-progress"] == json.loads(plot_hypervolume(study).to_json()) | {
+        "layout": figures["metatpe-progress"]["layout"]
+    }
+    assert not past._storage.get_study_system_attrs(past._study_id)
+
+
+def test_the_command_says_why_it_cannot_start(tmp_path: Path) -> None:
+    path = str(tmp_path / "studies.log")
+    past_study(storage=open_storage(path, create=True))
+    for arguments, sentence in [
+        (("--storage", "sqlite:///no.db"), "there is no file no.db."),
+        (("--storage", path, "--host", "192.0.2.1"), "cannot listen at 192.0.2.1:8080"),
+    ]:
+        result = CliRunner().invoke(app, ["dashboard", *arguments])
+        assert result.exit_code == 2
+        assert sentence in result.stderr
