@@ -21,7 +21,7 @@ from optuna.distributions import (
 from optuna.study import Study
 from optuna.trial import TrialState, create_trial
 
-from metatpe import Space, Task, load_tasks
+from metatpe import MetaTPESampler, Space, Task, load_tasks
 from metatpe._pareto import order
 from metatpe.tasks import is_counted
 
@@ -126,8 +126,38 @@ def test_a_task_survives_pickling_and_renaming() -> None:
 def test_a_task_describes_itself() -> None:
     task = task_with()
     assert repr(task) == "Task('past', 3 observations, 2 parameters, 1 objectives)"
-    assert "smallest losses: [1.0]" in task.describe()
-    assert all(name in task.describe() for name in ("x", "y", "FloatDistribution"))
+    assert task.describe().splitlines()[1:] == [
+        "  x: float 0 to 1",
+        "  y: float 0 to 1 (used in 2 of 3)",
+        "  smallest losses: objective 0 1",
+    ]
+
+
+def test_a_description_says_what_was_not_always_used_and_what_is_infeasible() -> None:
+    space = Space({"lr": LOG(1e-4, 0.1), "act": CHOICES("ab")})
+    X = np.array([[0.1, 0.25], [0.2, np.nan], [0.3, 0.75]])
+    losses = np.array([[3.0, -1.0], [2.0, 5.0], [4.0, 6.0]])
+    task = Task("t", space, X, losses, np.array([0.0, 1.0, 2.0]), ("error", "bleu"))
+    assert task.describe().splitlines()[1:] == [
+        "  lr: float 0.0001 to 0.1, log",
+        "  act: a | b (used in 2 of 3)",
+        "  smallest losses: error 2, bleu -1",
+        "  infeasible: 2 of 3",
+    ]
+
+
+def test_a_notebook_shows_tasks_and_samplers_with_names_as_text() -> None:
+    nasty = "<script>alert(1)</script> & <b>"
+    escaped = "&lt;script&gt;alert(1)&lt;/script&gt; &amp; &lt;b&gt;"
+    space = Space({nasty: CategoricalDistribution((nasty, "b"))})
+    task = Task(nasty, space, np.array([[0.25], [0.75]]), np.array([[1.0], [2.0]]))
+    for shown in (task._repr_html_(), MetaTPESampler([task], seed=3)._repr_html_()):
+        assert shown.startswith("<table>")
+        assert escaped in shown
+        assert "<script" not in shown
+        assert "<b>" not in shown
+    sampler = MetaTPESampler([task], seed=3)
+    assert repr(sampler) == str(sampler) == "MetaTPESampler(1 sources, seed=3)"
 
 
 def test_arguments_are_left_untouched(rng: np.random.Generator) -> None:

@@ -10,9 +10,6 @@ import numpy as np
 import optuna
 from optuna.distributions import (
     BaseDistribution,
-    CategoricalDistribution,
-    FloatDistribution,
-    IntDistribution,
 )
 from optuna.storages import BaseStorage
 from optuna.study import Study, StudyDirection
@@ -124,17 +121,6 @@ def front_of(study: Study) -> list[FrozenTrial]:
         return []
     rank = ranks(np.array([losses_of(t, study.directions) for t in trials]))
     return [t for t, r in zip(trials, rank, strict=True) if r == 0]
-
-
-def shown(distribution: BaseDistribution) -> str:
-    """Return a distribution in a few words."""
-    if isinstance(distribution, CategoricalDistribution):
-        return " | ".join(map(str, distribution.choices))
-    assert isinstance(distribution, FloatDistribution | IntDistribution)
-    kind = "int" if isinstance(distribution, IntDistribution) else "float"
-    step = f", step {distribution.step:g}" if distribution.step not in (None, 1) else ""
-    log = ", log" if distribution.log else ""
-    return f"{kind} {distribution.low:g} to {distribution.high:g}{step}{log}"
 
 
 def store_task(

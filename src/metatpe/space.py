@@ -401,3 +401,14 @@ class Space:
                 column = self._columns[name]
                 fitted[name] = column.value(column.number(params[name]))
         return fitted
+
+
+def shown(distribution: BaseDistribution) -> str:
+    """Return a distribution in a few words."""
+    if isinstance(distribution, CategoricalDistribution):
+        return " | ".join(map(str, distribution.choices))
+    assert isinstance(distribution, FloatDistribution | IntDistribution)
+    kind = "int" if isinstance(distribution, IntDistribution) else "float"
+    step = f", step {distribution.step:g}" if distribution.step not in (None, 1) else ""
+    log = ", log" if distribution.log else ""
+    return f"{kind} {distribution.low:g} to {distribution.high:g}{step}{log}"

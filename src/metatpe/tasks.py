@@ -35,10 +35,11 @@ from optuna.trial import FrozenTrial, TrialState
 
 from metatpe import _task_file
 from metatpe._frames import Column, columns_of, read_csv
+from metatpe._html import table
 from metatpe._infer import Given, understand
 from metatpe._mlflow import read_experiment
 from metatpe._storage import StorageName, open_storage, plain_errors, study_errors
-from metatpe.space import Floats, Mask, Space
+from metatpe.space import Floats, Mask, Space, shown
 
 _logger = logging.getLogger(__name__)
 _ARRAYS = ("X", "losses", "violation", "numbers")  # of a task
@@ -417,8 +418,26 @@ class Task:
 
     def describe(self) -> str:
         """Return a few lines about the task: its parameters, and its smallest losses."""
-        parameters = "\n".join(f"  {n}: {d}" for n, d in self.space.distributions.items())
-        return f"{self!r}\n{parameters}\n  smallest losses: {self.losses.min(axis=0).tolist()}"
+        lines = [f"  {name}: {said}" for name, said in self._rows()]
+        return "\n".join([repr(self), *lines])
+
+    def _repr_html_(self) -> str:
+        title = f"{self.name}: {len(self)} observations"
+        return table(title, self._rows())
+
+    def _rows(self) -> list[tuple[str, str]]:
+        """Return what `describe` says: parameters and where they were used, losses."""
+        n_used = np.count_nonzero(~np.isnan(self.X), axis=0)
+        rows = []
+        for (name, distribution), k in zip(self.space.distributions.items(), n_used, strict=True):
+            used = "" if k == len(self) else f" (used in {k} of {len(self)})"
+            rows.append((name, shown(distribution) + used))
+        names = self.objective_names or [f"objective {i}" for i in range(self.n_objectives)]
+        least = zip(names, self.losses.min(axis=0), strict=True)
+        rows.append(("smallest losses", ", ".join(f"{n} {loss:.6g}" for n, loss in least)))
+        if n_infeasible := np.count_nonzero(self.violation):
+            rows.append(("infeasible", f"{n_infeasible} of {len(self)}"))
+        return rows
 
 
 def own_names(names: Iterable[str], taken: Iterable[str] = ()) -> list[str]:

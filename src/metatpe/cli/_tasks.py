@@ -18,7 +18,7 @@ from metatpe._frames import Column, read_csv
 from metatpe._infer import Given, candidates, parse_parameter, parse_value
 from metatpe._pareto import split
 from metatpe._storage import masked, open_storage
-from metatpe._studies import Left, Summary, shown, store_task, summarise
+from metatpe._studies import Left, Summary, store_task, summarise
 from metatpe.cli._common import (
     AsJson,
     Storage,
@@ -29,7 +29,7 @@ from metatpe.cli._common import (
     progress_bar,
 )
 from metatpe.similarity import gamma_similarity
-from metatpe.space import Floats
+from metatpe.space import Floats, shown
 from metatpe.tasks import Task, directions_of, load_tasks, task_of
 
 MAX_ROWS = 20_000  # above, a relational storage takes minutes

@@ -21,10 +21,10 @@ from optuna.trial import FrozenTrial, TrialState
 from metatpe._pareto import order
 from metatpe._record import REST, TARGET, TransferRecord, transfer_history, turn_of
 from metatpe._storage import masked
-from metatpe._studies import Left, front_of, shown
+from metatpe._studies import Left, front_of
 from metatpe.report._saved import AgainstRuns, ByTurns, against_runs, by_turns
 from metatpe.similarity import gamma_similarity, importance
-from metatpe.space import Space
+from metatpe.space import Space, shown
 from metatpe.tasks import (
     Task,
     n_usable,
