@@ -58,10 +58,10 @@ def shortened(text: str, n: int = 44) -> str:
 
 
 def as_html(text: str) -> str:
-    """Return text for plotly, which takes some tags for markup and $…$ for a formula."""
+    """Return text for plotly, which knows tags, $…$ for a formula, and %{…} for a value."""
     # Not `html.escape` with its quotes: plotly does not know &quot;.
     escaped = str(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return escaped.replace("$", "&#36;")
+    return escaped.replace("$", "&#36;").replace("%{", "%&#123;")
 
 
 def as_mpl(text: str) -> str:
