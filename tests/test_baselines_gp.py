@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -91,16 +92,18 @@ def test_losses_of_the_size_of_the_largest_float_do_not_overflow() -> None:
 def botorch_model(model: GaussianProcess, features: Floats, y: Floats) -> object:
     """Return the process as BoTorch has it."""
     from botorch.models import SingleTaskGP
-    from gpytorch.kernels import MaternKernel
+    from gpytorch.kernels import MaternKernel, ScaleKernel
     from gpytorch.likelihoods import GaussianLikelihood
     from gpytorch.means import ZeroMean
 
     # A length scale that is nearly infinite where a feature has no part.
     scale = torch.from_numpy(np.maximum(model.scale, 1e-8))
-    kernel = MaternKernel(nu=2.5, ard_num_dims=features.shape[1])
-    kernel.lengthscale = 1.0 / scale
+    matern = MaternKernel(nu=2.5, ard_num_dims=features.shape[1])
+    matern.lengthscale = 1.0 / scale
+    kernel = ScaleKernel(matern)
+    kernel.outputscale = model.amplitude
     likelihood = GaussianLikelihood()
-    likelihood.noise = model.noise
+    likelihood.noise = model.amplitude * model.noise
     return SingleTaskGP(
         torch.from_numpy(features),
         torch.from_numpy(y[:, None]),
@@ -124,34 +127,35 @@ def test_the_posterior_is_that_of_botorch(rng: np.random.Generator) -> None:
     np.testing.assert_allclose(variance, np.diag(covariance), atol=1e-6)
     joint_mean, root = model.joint(ENCODE(Z))
     np.testing.assert_allclose(joint_mean, mean)
-    np.testing.assert_allclose(root @ root.T, covariance + 1e-6 * np.eye(9), atol=1e-6)
+    np.testing.assert_allclose(root @ root.T, covariance, atol=1e-5)
 
 
-def test_the_fit_is_as_probable_as_the_one_that_botorch_finds(rng: np.random.Generator) -> None:
-    from botorch.fit import fit_gpytorch_mll
-    from gpytorch.mlls import ExactMarginalLogLikelihood
-    from gpytorch.priors import LogNormalPrior
-
-    X = random_points(MIXED.columns, 40, rng)[
-        :, :2
-    ].copy()  # both continuous: one feature a column
+def test_the_fit_is_the_most_probable_one_by_the_likelihood_of_gpytorch(
+    rng: np.random.Generator,
+) -> None:
+    X = random_points(MIXED.columns, 40, rng)[:, :2].copy()  # both continuous: one feature each
     y = np.sin(4.0 * X[:, 0]) + 0.1 * rng.normal(size=40)
     y = (y - y.mean()) / y.std()
     model = fit(X, y, np.arange(2), np.ones(2, dtype=np.bool_))
-    theirs = botorch_model(model, X, y)
-    middle = np.sqrt(2.0) + np.log(2.0) / 2
-    theirs.covar_module.register_prior("p", LogNormalPrior(middle, np.sqrt(3.0)), "lengthscale")
-    theirs.likelihood.noise_covar.register_prior("p", LogNormalPrior(-4.0, 1.0), "noise")
-    mll = ExactMarginalLogLikelihood(theirs.likelihood, theirs)
 
-    def log_posterior() -> float:
-        mll.train()
+    def log_posterior(log_lengths: Floats, log_noise: float, log_amplitude: float) -> float:
+        factor = GaussianProcess.of(X, y, np.exp(-log_lengths), np.exp(log_noise))
+        theirs = botorch_model(replace(factor, amplitude=np.exp(log_amplitude)), X, y)
+        theirs.train()
         with torch.no_grad():
-            return 40 * mll(theirs(*theirs.train_inputs), theirs.train_targets).item()
+            prior = theirs.likelihood(theirs(*theirs.train_inputs))
+            likelihood = prior.log_prob(theirs.train_targets).item()
+        likelihood += norm.logpdf(log_lengths, np.log(np.sqrt(2) / 2), 1.0).sum()
+        likelihood += norm.logpdf(log_noise, -4.0, 1.0)
+        return likelihood - 3.0 * log_amplitude - 3.0 * np.exp(-log_amplitude)
 
-    ours = log_posterior()
-    fit_gpytorch_mll(mll)
-    assert ours > log_posterior() - 0.05
+    best = (-np.log(model.scale), np.log(model.noise), np.log(model.amplitude))
+    highest = log_posterior(*best)
+    for step in (-0.2, 0.2):
+        assert log_posterior(best[0] + [step, 0.0], *best[1:]) < highest
+        assert log_posterior(best[0] + [0.0, step], *best[1:]) < highest
+        assert log_posterior(best[0], best[1] + step, best[2]) < highest
+        assert log_posterior(best[0], best[1], best[2] + step) < highest
 
 
 def test_leaving_one_out_is_the_same_as_a_model_without_it(rng: np.random.Generator) -> None:
@@ -162,8 +166,11 @@ def test_leaving_one_out_is_the_same_as_a_model_without_it(rng: np.random.Genera
     for i in range(12):
         rest = np.arange(12) != i
         without = GaussianProcess.of(ENCODE(X[rest]), y[rest], model.scale, model.noise)
-        expected = [float(part[0]) for part in without.predict(ENCODE(X[i : i + 1]))]
-        np.testing.assert_allclose([mean[i], variance[i]], expected, atol=1e-8)
+        expected_mean, expected_variance = without.predict(ENCODE(X[i : i + 1]))
+        np.testing.assert_allclose(mean[i], expected_mean[0], atol=1e-8)
+        # The amplitude is that of all observations.
+        expected = expected_variance[0] * model.amplitude / without.amplitude
+        np.testing.assert_allclose(variance[i], expected, atol=1e-8)
 
 
 def test_categories_are_all_equally_far_apart_and_a_missing_one_is_in_the_middle() -> None:

@@ -99,12 +99,10 @@ def test_importing_the_baselines_loads_no_torch() -> None:
 class _Sampler:
     n_objectives = 1
 
-    @pytest.fixture(params=["rgpe, ehvi", "tstr, parego"])
-    def sampler(self, request: pytest.FixtureRequest) -> Callable[[], BaseSampler]:
-        name, acquisition = request.param.split(", ")
-        cls = {"rgpe": RGPESampler, "tstr": TSTRSampler}[name]
+    @pytest.fixture
+    def sampler(self) -> Callable[[], BaseSampler]:
         past = past_tasks(PASTS["same names"], self.n_objectives)
-        return lambda: cls(past, acquisition=acquisition, n_startup_trials=0)
+        return lambda: RGPESampler(past, n_startup_trials=0)
 
 
 @needs_torch
@@ -122,30 +120,33 @@ class TestMultiObjective(_Sampler, MultiObjectiveSamplerTestCase):
     n_objectives = 2
 
 
-class _AnyPast:
+class _AnySampler:
     n_objectives = 1
 
-    @pytest.fixture(params=[past for past in PASTS if past != "same names"])
+    @pytest.fixture(params=[f"{name}, {past}" for name in ("rgpe", "tstr") for past in PASTS])
     def sampler(self, request: pytest.FixtureRequest) -> Callable[[], BaseSampler]:
-        past = past_tasks(PASTS[request.param], self.n_objectives)
-        return lambda: RGPESampler(past, n_startup_trials=0)
+        name, past = request.param.split(", ")
+        sources = past_tasks(PASTS[past], self.n_objectives)
+        if name == "rgpe":
+            return lambda: RGPESampler(sources)
+        return lambda: TSTRSampler(sources, acquisition="parego", n_startup_trials=0)
 
 
 @needs_torch
 @pytest.mark.slow
-class TestBasicOfAnyPast(_AnyPast, BasicSamplerTestCase):
+class TestBasicOfAnyPast(_AnySampler, BasicSamplerTestCase):
     pass
 
 
 @needs_torch
 @pytest.mark.slow
-class TestRelativeOfAnyPast(_AnyPast, RelativeSamplerTestCase):
+class TestRelativeOfAnyPast(_AnySampler, RelativeSamplerTestCase):
     pass
 
 
 @needs_torch
 @pytest.mark.slow
-class TestMultiObjectiveOfAnyPast(_AnyPast, MultiObjectiveSamplerTestCase):
+class TestMultiObjectiveOfAnyPast(_AnySampler, MultiObjectiveSamplerTestCase):
     n_objectives = 2
 
 

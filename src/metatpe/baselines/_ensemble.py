@@ -25,6 +25,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.stats import rankdata
 
 from metatpe._pareto import ranks
 from metatpe.baselines._models import Models
@@ -36,9 +37,9 @@ _BANDWIDTH = 0.5  # rho
 
 def positions(samples: Floats) -> Ints:  # (S, n, m) -> (S, n)
     """Return the place of each point in the order of its sample, the same for ties."""
-    rank = np.stack([ranks(sample) for sample in samples])
     if samples.shape[2] == 1:
-        return rank
+        return rankdata(samples[:, :, 0], method="dense", axis=1).astype(np.int64)
+    rank = np.stack([ranks(sample) for sample in samples])
     crowding = _crowding(samples, rank).ravel()
     group = _groups(rank)
     order = np.lexsort((-crowding, group))

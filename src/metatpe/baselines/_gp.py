@@ -2,12 +2,14 @@ r"""A Gaussian process of one objective in a mixed space.
 
     k(x, x') = (1 + r + r^2 / 3) exp(-r),   r^2 = 5 sum_j delta_j(x, x') / l_j^2     Matern 5/2
     delta_j  = (x_j - x'_j)^2  of an ordered column;  0 or 1 of a categorical one
-    f ~ GP(0, k),   y = f(x) + noise of variance s^2,   y standardised
-    l_j ~ LogNormal(sqrt(2) + log(d) / 2, sqrt(3)),     s^2 ~ LogNormal(-4, 1), at least 1e-4
-    mean(x) = k(x, X) (K + s^2 I)^-1 y,     variance(x) = 1 - k(x, X) (K + s^2 I)^-1 k(X, x)
+    f ~ GP(0, a^2 k),   y = f(x) + noise of variance a^2 s^2,   y standardised
+    log l_j ~ N(log(sqrt(d) / 2), 1),   log s^2 ~ N(-4, 1), s^2 >= 1e-4,   a^2 ~ InvGamma(2, 3)
+    mean(x) = k(x, X) C^-1 y,   variance(x) = a^2 (1 - k(x, X) C^-1 k(X, x)),   C = K + s^2 I
 
-The length scales and the noise maximise the posterior density (the priors are those of BoTorch,
-after Hvarfner, Hellsten and Nardi, 2024); they depend on the data alone, not on an earlier fit.
+The settings maximise the posterior density, and depend on the data alone, not on an earlier fit.
+That of a^2 has its maximum at a^2 = (q + 6) / (n + 6), q = y^T C^-1 y, for any l and s, and what
+remains to be minimised is (n / 2 + 3) log a^2 + log det(C) / 2 and the priors of l and s. Length
+scales grow with sqrt(d), as distances do.
 
 A missing coordinate stands in the middle of its column: 1/2 in an ordered one, at the same
 distance from every choice in a categorical one. A column that a task never used has no part in its
@@ -62,10 +64,11 @@ class GaussianProcess:
     """A fitted process: what is needed to predict."""
 
     scale: Floats  # (p,), 1 / length scale of each feature, 0 where it has no part
-    noise: float
+    noise: float  # s^2
     points: Floats  # (n, p), scaled features of the observations
-    factor: Floats  # (n, n), lower Cholesky factor of K + s^2 I
-    alpha: Floats  # (n,), (K + s^2 I)^-1 y
+    factor: Floats  # (n, n), lower Cholesky factor of C
+    alpha: Floats  # (n,), C^-1 y
+    amplitude: float  # a^2
 
     @classmethod
     def of(cls, features: Floats, y: Floats, scale: Floats, noise: float) -> GaussianProcess:
@@ -73,19 +76,22 @@ class GaussianProcess:
         points = features * scale
         K = _matern(_squared_distances(points, points))
         factor = _cholesky(K, noise)
-        return cls(scale, noise, points, factor, cho_solve((factor, True), y))
+        alpha = cho_solve((factor, True), y)
+        amplitude = (float(y @ alpha) + 6.0) / (len(y) + 6.0)
+        return cls(scale, noise, points, factor, alpha, amplitude)
 
     def predict(self, features: Floats) -> tuple[Floats, Floats]:  # (C, p) -> (C,), (C,)
         """Return the mean and the variance at some points."""
         cross, root = self._cross(features)
-        return cross @ self.alpha, np.maximum(1.0 - (root * root).sum(axis=0), 1e-12)
+        variance = np.maximum(1.0 - (root * root).sum(axis=0), 1e-12)
+        return cross @ self.alpha, self.amplitude * variance
 
     def joint(self, features: Floats) -> tuple[Floats, Floats]:  # (C, p) -> (C,), (C, C)
         """Return the mean at some points and a factor of their covariance."""
         cross, root = self._cross(features)
         points = features * self.scale
         covariance = _matern(_squared_distances(points, points)) - root.T @ root
-        return cross @ self.alpha, _cholesky(covariance, _JITTER)
+        return cross @ self.alpha, math.sqrt(self.amplitude) * _cholesky(covariance, _JITTER)
 
     def _cross(self, features: Floats) -> tuple[Floats, Floats]:  # (C, n), (n, C)
         cross = _matern(_squared_distances(features * self.scale, self.points))
@@ -98,7 +104,8 @@ class GaussianProcess:
         inverse = cho_solve((self.factor, True), np.eye(len(self.alpha)))
         precision = np.diag(inverse)
         observed = self.factor @ (self.factor.T @ self.alpha)
-        return observed - self.alpha / precision, np.maximum(1.0 / precision - self.noise, 1e-12)
+        variance = self.amplitude * np.maximum(1.0 / precision - self.noise, 1e-12)
+        return observed - self.alpha / precision, variance
 
     def believing(self, features: Floats) -> GaussianProcess:  # (r, p)
         """Return the process with its own mean at some points for an observation there."""
@@ -135,7 +142,7 @@ def _most_probable(deltas: Floats, y: Floats) -> tuple[Floats, float]:  # (d, n,
     import torch
 
     d = len(deltas)
-    middle = math.sqrt(2.0) + math.log(d) / 2
+    middle = math.log(math.sqrt(d) / 2)
     tensors = torch.from_numpy(deltas), torch.from_numpy(y)
 
     def loss(theta: Floats) -> tuple[float, Floats]:
@@ -144,7 +151,7 @@ def _most_probable(deltas: Floats, y: Floats) -> tuple[Floats, float]:  # (d, n,
         (gradient,) = torch.autograd.grad(value, leaf)
         return value.item(), gradient.numpy()
 
-    start = np.append(np.full(d, middle - 1.0), -4.0)
+    start = np.append(np.full(d, middle), -4.0)
     bounds = [_LOG_BOUNDS[0]] * d + [_LOG_BOUNDS[1]]
     with _one_thread():
         found, _, _ = fmin_l_bfgs_b(loss, start, bounds=bounds, factr=1e11, maxiter=50)
@@ -165,9 +172,10 @@ def _negative_log_posterior(
     K = (1.0 + r + r * r / 3.0) * torch.exp(-r)
     factor = torch.linalg.cholesky(K + torch.exp(log_noise) * torch.eye(len(y), dtype=y.dtype))
     alpha = torch.cholesky_solve(y[:, None], factor)[:, 0]
-    fit_to_data = y @ alpha / 2.0 + torch.log(torch.diagonal(factor)).sum()
-    prior = ((log_lengths - middle) ** 2 / 6.0 + log_lengths).sum()
-    return fit_to_data + prior + (log_noise + 4.0) ** 2 / 2.0 + log_noise
+    log_amplitude = torch.log((y @ alpha + 6.0) / (len(y) + 6.0))
+    fit_to_data = (len(y) / 2 + 3) * log_amplitude + torch.log(torch.diagonal(factor)).sum()
+    prior = ((log_lengths - middle) ** 2).sum() + (log_noise + 4.0) ** 2
+    return fit_to_data + prior / 2.0
 
 
 @contextmanager

@@ -54,7 +54,7 @@ class Scalarisation:
         samples = mean[:, None] + sd[:, None] * self.normal  # (C, S, m)
         gain = self.best - _chebyshev((samples - self.low) / self.length, self.weights)
         found: Floats = logsumexp(_log_softplus(gain / _TAU), axis=1)
-        return found + np.log(_TAU / len(self.normal))
+        return np.asarray(found + np.log(_TAU / len(self.normal)))
 
 
 def _chebyshev(losses: Floats, weights: Floats) -> Floats:  # (..., m) -> (...)
