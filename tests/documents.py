@@ -1,9 +1,14 @@
-"""Runs the Python of a page. Needs nothing but Optuna and the package, so that a clean environment
-can do it: `python tests/documents.py README.md`."""
+"""Runs the Python of a page, and builds the documentation.
+
+Needs nothing but Optuna and the package, so that a clean environment can run a page, too:
+`python tests/documents.py README.md`.
+"""
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -38,6 +43,20 @@ def store_past(folder: Path) -> None:
             trial = study.ask()
             lr = trial.suggest_float("lr", 1e-5, 1e-1, log=True)
             study.tell(trial, [lr, trial.suggest_int("depth", 1, 8)])
+
+
+def build_site(folder: Path) -> None:
+    """Build the documentation into a folder; a warning is an error."""
+    result = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)],
+        cwd=ROOT,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    assert "WARNING" not in result.stderr, result.stderr
 
 
 if __name__ == "__main__":
