@@ -196,27 +196,34 @@ def test_many_tasks_are_judged_like_few(
         np.testing.assert_allclose(large.weigh(*args)[1], small.weigh(*args)[1], atol=1e-9)
 
 
-@pytest.mark.parametrize("n_tasks", [60, 200])
+@pytest.mark.parametrize(("n_tasks", "n_points"), [(60, 100), (200, 50), (2000, 16)])
 def test_many_tasks_share_the_points_at_which_they_are_compared(
-    n_tasks: int, rng: np.random.Generator
+    n_tasks: int, n_points: int, rng: np.random.Generator
 ) -> None:
     some = random_tasks(10, 60, CUBE, rng)
     tasks = [some[i % 10] for i in range(n_tasks)]
     few = Past(some, CUBE, Settings(0.1, 2.5, 4000, is_naive=False))
     many = Past(tasks, CUBE, Settings(0.1, 2.5, 400, is_naive=False))
-    (nodes,) = many.nodes((0, 2))
-    assert nodes.log_q.shape == (n_tasks, 10_000 // n_tasks)
+    (nodes,) = many.nodes((0, 2), 20)
+    assert nodes.log_q.shape == (n_tasks, n_points)
     p = Parzen(CUBE.columns, 0.5 + 0.1 * rng.normal(size=(20, 4)))
-    exact = few.nodes((0, 2))[0].total_variation(p)
+    exact = few.nodes((0, 2), 20)[0].total_variation(p)
     off = nodes.total_variation(p) - exact[np.arange(n_tasks) % 10]
-    assert np.abs(off).max() <= 3 * 0.5 / np.sqrt(10_000 // n_tasks)
+    assert np.abs(off).max() <= 3 * 0.5 / np.sqrt(n_points)
 
 
 def test_a_long_grid_of_many_tasks_is_compared_at_points_too(rng: np.random.Generator) -> None:
     space = Space({name: IntDistribution(1, 60) for name in "ab"})  # 3,600 cells
     few, many = (Past(random_tasks(n, 20, space, rng), space, SETTINGS) for n in (50, 60))
-    assert few.nodes((0, 1))[0].log_q.shape == (50, 3600)
-    assert many.nodes((0, 1))[0].log_q.shape == (60, 41)
+    assert few.nodes((0, 1), 5)[0].log_q.shape == (50, 3600)
+    assert many.nodes((0, 1), 5)[0].log_q.shape == (60, 25)
+
+
+def test_a_long_history_is_compared_at_fewer_points(rng: np.random.Generator) -> None:
+    past = Past(random_tasks(10, 20, CUBE, rng), CUBE, Settings(0.1, 2.5, 1000, is_naive=False))
+    assert [past.n_points(n) for n in (0, 10, 200, 400, 1000, 10**6)] == [
+        1000, 1000, 1000, 500, 125, 16
+    ]  # fmt: skip
 
 
 def test_arguments_are_left_untouched(rng: np.random.Generator) -> None:

@@ -28,6 +28,7 @@ from metatpe._pool import Pool
 from metatpe.space import Columns, Floats, Ints, Mask
 
 MAX_KERNELS = 2048  # of the past on one side, as ten tasks of 200 observations have
+MAX_OWN = 4096  # bad ones of the current task
 MAX_TASKS = 10  # that candidates are drawn for; each task's share of them is still its weight
 
 

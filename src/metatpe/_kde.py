@@ -137,20 +137,43 @@ class Points:
 
 
 class Parzen:
-    """The density of one set of observations (see the module)."""
+    """The density of one set of observations (see the module).
 
-    def __init__(self, columns: Columns, centers: Floats, bandwidth: Floats | None = None) -> None:
+    Args:
+        columns: The space.
+        centers: The observations, or some that stand for all, (n, d).
+        bandwidth: Of each column, (d,); left out, as the module says.
+        n: How many observations there are; left out, the centres.
+    """
+
+    def __init__(
+        self,
+        columns: Columns,
+        centers: Floats,
+        bandwidth: Floats | None = None,
+        n: int | None = None,
+    ) -> None:
         self.columns = columns
         self.centers = centers
         self.bandwidth = bandwidths(columns, centers) if bandwidth is None else bandwidth
+        self._n = len(centers) if n is None else n
+
+    @classmethod
+    def of_some(cls, columns: Columns, X: Floats, n_max: int) -> Parzen:
+        """Return the density of X by `n_max` centres at most, evenly spread over the rows."""
+        if len(X) <= n_max:
+            return cls(columns, X)
+        rows = np.arange(n_max) * len(X) // n_max
+        return cls(columns, X[rows], bandwidths(columns, X), len(X))
 
     def __len__(self) -> int:
-        return len(self.centers)
+        return self._n
 
     def reduced(self, kept: Sequence[int]) -> Parzen:
         """Return the density of the columns `kept` alone, with the same bandwidths."""
         kept = list(kept)
-        reduced = Parzen(self.columns.take(kept), self.centers[:, kept], self.bandwidth[kept])
+        columns, centers = self.columns.take(kept), self.centers[:, kept]
+        reduced = Parzen(columns, centers, self.bandwidth[kept], self._n)
         # What is inside of a column does not depend on the others.
         reduced.__dict__["_inside"] = self._inside[kept]
         return reduced
@@ -196,12 +219,15 @@ class Parzen:
         if not self._is_complete:
             centred = np.where(is_missing, 0.0, centred)
         linear, constant, reaches = gaussian_terms(centred, h, self._inside[gaussian])
-        square = np.ones((1, len(self)))
+        square = np.ones((1, len(self.centers)))
         if not self._is_complete:
             square = np.where(is_missing, 0.0, -0.5 * LOG2_E / h**2)
             constant = np.where(is_missing, 0.0, constant)
         few = [LOG2_E * self._table(j) for j in one_hot]
-        blocks = [square, linear, constant.sum(axis=0, keepdims=True), *few]
+        constants = constant.sum(axis=0, keepdims=True)
+        if len(self) > len(self.centers):  # each stands for some more
+            constants += math.log2(len(self) / len(self.centers))
+        blocks = [square, linear, constants, *few]
         reach = float(reaches.max(initial=0.0))
         return np.vstack(blocks), {j: LOG2_E * self._table(j) for j in looked_up}, reach
 
@@ -302,14 +328,18 @@ class Parzen:
         at = (scale * middles).astype(np.float32)[:, :, None]  # (c, G, 1)
         around = (scale * centers).astype(np.float32)[:, None, :]  # (c, 1, n)
         weights = heights.astype(np.float32)[:, :, None]  # (c, n, 1)
-        n_rows = max(1, 4 * _BLOCK // total.size)
-        for start in range(0, len(self), n_rows):
+        far = np.float32(80.0)  # exp of less is nothing, and denormal numbers are slow
+        n_rows = max(1, _BLOCK // total.size)
+        for start in range(0, len(self.centers), n_rows):
             block = slice(start, start + n_rows)
             # In place, coarse, and summed by a product: this is done for every suggestion.
             kernels = at - around[:, :, block]  # (c, G, block)
-            np.exp(-np.square(kernels, out=kernels), out=kernels)
+            np.square(kernels, out=kernels)
+            np.minimum(kernels, far, out=kernels)
+            np.negative(kernels, out=kernels)
+            np.exp(kernels, out=kernels)
             total += (kernels @ weights[:, block])[:, :, 0]
-        return total.T / (len(self) + 1), np.full(n_cells, 1.0 / n_cells)
+        return total.T / (len(self.centers) + 1), np.full(n_cells, 1.0 / n_cells)
 
     def sample(self, n: int, *, rng: np.random.Generator) -> Floats:  # (n, d)
         """Draw points, column by column from the marginals."""
@@ -435,7 +465,7 @@ def sample(
     """
     columns = parzens[0].columns
     pick, place = rng.random((2, int(np.sum(counts)), len(columns)))
-    sizes = np.array([len(p) + 1 for p in parzens])
+    sizes = np.array([len(p.centers) + 1 for p in parzens])
     first = np.repeat(np.cumsum(sizes) - sizes, counts)[:, None]
     component = first + (pick * np.repeat(sizes, counts)[:, None]).astype(np.int64)
     around, below, above = (

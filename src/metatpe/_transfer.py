@@ -27,6 +27,8 @@ from metatpe.tasks import Encoded, Task
 _MAX_NODES = 8  # sets of kept columns whose nodes are remembered
 _MAX_POOLS = 2  # sets of columns whose kernels are kept side by side
 _N_COMPARED = 25  # past tasks that get all of `n_mc_samples` points; more share as many
+_MAX_PAIRS = 1 << 21  # of points and kernels of the current task, as far as that leaves
+_MIN_POINTS = 16  # for each past task
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,7 @@ class Settings:
     eta: float
     n_mc_samples: int
     is_naive: bool
+    min_good: float = 0.0  # good observations that the current task needs to be compared
 
 
 class Past:
@@ -66,7 +69,7 @@ class Past:
         self._pools: dict[tuple[int, ...], tuple[Pool, Pool]] = {}
         self._judged = _Judged(np.empty((0, len(space))), np.empty((len(usable), 0)))
         self._levels: tuple[bytes, Ints] | None = None
-        self._nodes: dict[tuple[int, ...], list[Nodes]] = {}
+        self._nodes: dict[tuple[tuple[int, ...], int], list[Nodes]] = {}
 
     @cached_property
     def importances(self) -> Floats:  # (M, d)
@@ -83,15 +86,25 @@ class Past:
         shared = np.flatnonzero(n_having)
         return shared, np.nansum(self.importances[:, shared], axis=0), n_having[shared]
 
-    def nodes(self, kept: tuple[int, ...]) -> list[Nodes]:
-        """Return where to compare densities on the kept columns."""
-        if kept not in self._nodes:
+    def nodes(self, kept: tuple[int, ...], n_good: int) -> list[Nodes]:
+        """Return where to compare densities on the kept columns with one of `n_good` kernels."""
+        key = (kept, self.n_points(n_good))
+        if key not in self._nodes:
             if len(self._nodes) >= _MAX_NODES:
                 del self._nodes[next(iter(self._nodes))]
-            good, n_points = [task.good for task in self.densities], self._settings.n_mc_samples
-            n_points = min(n_points, max(1, _N_COMPARED * n_points // len(good)))
-            self._nodes[kept] = make_nodes(good, kept, n_points)
-        return self._nodes[kept]
+            self._nodes[key] = make_nodes([task.good for task in self.densities], *key)
+        return self._nodes[key]
+
+    def n_points(self, n_good: int) -> int:
+        """Return at how many points each past task is compared: fewer where there are many.
+
+        Half as many, and half again, so that new points are needed now and then only.
+        """
+        n, n_past = self._settings.n_mc_samples, len(self.densities)
+        most = min(_N_COMPARED * n // n_past, _MAX_PAIRS // (n_past * max(n_good, 1)))
+        while n > max(most, _MIN_POINTS):
+            n = max(n // 2, _MIN_POINTS)
+        return n
 
     def levels(self, losses: Floats, violation: Floats, lateness: Floats) -> Ints:  # (n,)
         """Return `_pareto.levels` of the observations that the past tasks are judged by.
@@ -113,6 +126,8 @@ class Past:
             X: Those by which the past tasks are judged, (n, d).
             levels: And how far behind each of them is, (n,).
         """
+        if 0 < len(X_good) < self._settings.min_good:
+            return Parzen(self._columns, X_good), task_weights(np.zeros(len(self.names))), ()
         good, s, kept = self._compared(X_good)
         if self.densities and not self._settings.is_naive:
             self._judged = self._judged.updated(self._opinions, X, levels)
@@ -238,4 +253,4 @@ def similarities_to(
     own = importances(target, settings.gamma)[shared]
     top = kept_columns(mean_importances(own, total, counts), len(target), settings.eta)
     kept = tuple(int(shared[j]) for j in top)
-    return similarities(target, past.nodes(kept), n_past), kept
+    return similarities(target, past.nodes(kept, len(target)), n_past), kept

@@ -27,7 +27,7 @@ from optuna.storages import BaseStorage
 from optuna.study import Study
 from optuna.trial import FrozenTrial
 
-from metatpe._acquisition import Densities, draw_candidates
+from metatpe._acquisition import MAX_OWN, Densities, draw_candidates
 from metatpe._history import History, Moment, Observations, is_whole
 from metatpe._html import table
 from metatpe._kde import Parzen
@@ -132,7 +132,6 @@ class MetaTPESampler(BaseSampler):
             and all(isinstance(d, BaseDistribution) for d in search_space.values())
         )
         _require("search_space", search_space, is_space, "a dictionary of Optuna distributions")
-        self._settings = Settings(gamma, eta, n_mc_samples, weights == "uniform")
         self._n_startup_trials = n_startup_trials
         self._n_ei_candidates = n_ei_candidates
         self._epsilon = epsilon
@@ -142,6 +141,11 @@ class MetaTPESampler(BaseSampler):
         self._warm_starts = (
             first_configurations(self._sources, n_startup_trials) if warm_start else []
         )
+        # Once the past's best configurations have been tried, the past is silent until more than
+        # one or two good observations tell how alike the tasks are; the reason is in `_kernel`.
+        is_naive = weights == "uniform"
+        min_good = eta if self._warm_starts and not is_naive else 0.0
+        self._settings = Settings(gamma, eta, n_mc_samples, is_naive, min_good)
         self._seed = None if seed is None else int(seed)
         self._forget()
 
@@ -375,7 +379,7 @@ class MetaTPESampler(BaseSampler):
         past = self._past(moment.space)
         X_good, X_bad = self._split(moment)
         good, weights, kept = past.weigh(X_good, *_judged(moment.observations, past))
-        target = Densities(good, Parzen(moment.space.columns, X_bad))
+        target = Densities(good, Parzen.of_some(moment.space.columns, X_bad, MAX_OWN))
         tasks = [target, *past.densities]
         turn = self._turn(moment, weights)
         used = np.eye(1, len(tasks))[0] if turn == "own" else weights
