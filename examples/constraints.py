@@ -14,11 +14,10 @@ from __future__ import annotations
 
 import argparse
 import pickle
-import time
 
-import numpy as np
 import optuna
 from _gain import print_gain
+from _timing import prediction_time
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import train_test_split
@@ -27,7 +26,6 @@ from metatpe import MetaTPESampler
 
 PAST = {"iris": load_iris, "wine": load_wine, "breast cancer": load_breast_cancer}
 LIMIT = 100  # kB
-N_ROWS = 2000  # whose prediction is timed
 
 
 class Objective:
@@ -50,17 +48,6 @@ class Objective:
         model.fit(X_train, y_train)
         trial.set_constraint("size", len(pickle.dumps(model)) / 1000 - LIMIT)
         return 1.0 - model.score(X_test, y_test), prediction_time(model, X_test)
-
-
-def prediction_time(model: RandomForestClassifier, rows: np.ndarray) -> float:
-    """Return microseconds per row, the best of five runs: other work only ever adds to it."""
-    many = np.resize(rows, (N_ROWS, rows.shape[1]))
-    seconds = []
-    for _ in range(5):
-        start = time.perf_counter()
-        model.predict(many)
-        seconds.append(time.perf_counter() - start)
-    return min(seconds) / N_ROWS * 1e6
 
 
 def search(

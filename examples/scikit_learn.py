@@ -11,12 +11,11 @@ a faster network costs. Every search is done with and without the past, with the
 from __future__ import annotations
 
 import argparse
-import time
 import warnings
 
-import numpy as np
 import optuna
 from _gain import print_gain
+from _timing import prediction_time
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 from sklearn.model_selection import train_test_split
 from sklearn.neural_network import MLPClassifier
@@ -25,7 +24,6 @@ from sklearn.preprocessing import StandardScaler
 from metatpe import MetaTPESampler, Task, transfer_history
 
 PAST = {"iris": load_iris, "wine": load_wine, "breast cancer": load_breast_cancer}
-N_ROWS = 2000  # whose prediction is timed
 N_ITERATIONS = 10
 
 
@@ -55,17 +53,6 @@ class Objective:
             model.fit(scaler.transform(X_train), y_train)
         rows = scaler.transform(X_test)
         return 1.0 - model.score(rows, y_test), prediction_time(model, rows)
-
-
-def prediction_time(model: MLPClassifier, rows: np.ndarray) -> float:
-    """Return microseconds per row, the best of ten runs: other work only ever adds to it."""
-    many = np.resize(rows, (N_ROWS, rows.shape[1]))
-    seconds = []
-    for _ in range(10):
-        start = time.perf_counter()
-        model.predict(many)
-        seconds.append(time.perf_counter() - start)
-    return min(seconds) / N_ROWS * 1e6
 
 
 def search(objective: Objective, n_trials: int, sources: list[Task], seed: int) -> optuna.Study:
