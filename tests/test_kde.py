@@ -406,21 +406,22 @@ def test_the_table_of_the_normal_distribution_is_right_to_ten_digits() -> None:
     assert mass_inside(np.array([[NAN]]), np.array([[0.1]])) == 1.0
 
 
-@pytest.mark.parametrize("name", ["continuous", "grid", "mixed"])
+@pytest.mark.parametrize("name", ["continuous", "grid", "choices"])
 def test_some_centres_stand_for_all(name: str, rng: np.random.Generator) -> None:
     columns = SPACES[name].columns
     X, points = random_points(columns, 3000, rng), random_points(columns, 50, rng)
-    whole, some = Parzen(columns, X), Parzen.of_some(columns, X, 2000)
+    whole = Parzen(columns, X)
+    some = whole.thinned(2000)
     assert len(some) == 3000
-    assert some.centers.shape == (2000, len(columns))
-    np.testing.assert_array_equal(some.bandwidth, whole.bandwidth)
-    ratio = np.log(pdf(some, points) / pdf(whole, points))
-    assert np.sqrt(np.mean(ratio**2)) < 0.4
-    assert abs(ratio.mean()) < 0.15
-    same = Parzen.of_some(columns, X, 3000)
-    np.testing.assert_array_equal(pdf(same, points), pdf(whole, points))
-    nothing = Parzen.of_some(columns, X[:0], 10)
-    np.testing.assert_array_equal(pdf(nothing, points), 1.0)
+    assert some.centers.shape == (2000, 1)
+    assert some.bandwidth is whole.bandwidth
+    np.testing.assert_allclose(pdf(some, points), pdf(whole, points), rtol=0.2)
+    assert whole.thinned(3000) is whole
+
+
+def test_some_centres_leave_the_uniform_part_as_it_is() -> None:
+    far = Parzen(columns_of(CONTINUOUS), np.full((3000, 1), 0.1), np.array([0.01])).thinned(100)
+    assert pdf(far, np.array([[0.9]])) == pytest.approx(1 / 3001)
 
 
 def test_arguments_are_left_untouched(rng: np.random.Generator) -> None:

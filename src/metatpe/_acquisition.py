@@ -27,8 +27,11 @@ from metatpe._kde import Parzen, Points, sample
 from metatpe._pool import Pool
 from metatpe.space import Columns, Floats, Ints, Mask
 
-MAX_KERNELS = 2048  # of the past on one side, as ten tasks of 200 observations have
-MAX_OWN = 4096  # bad ones of the current task
+MAX_KERNELS = 2048  # of the past on one side that are looked at each, as ten tasks of 200 have
+MAX_OWN = 4096  # bad ones of the target, likewise
+_N_FIRST = 1024  # kernels of the past, and of the target, on one side for a first look
+_N_SECOND = 8192  # kernels of the past on one side for a second look, and all of the target
+_N_BEST = 128  # candidates that get a second look
 MAX_TASKS = 10  # that candidates are drawn for; each task's share of them is still its weight
 
 
@@ -112,6 +115,9 @@ def score_some(
 ) -> Floats:  # (C,)
     """Return the acquisition by all kernels of the target and a sample of the past tasks'.
 
+    A first look, by few kernels, rules most of many candidates out; they get -inf. Without the
+    second look, by many, the best would be one that is close to a bad kernel left out.
+
     Args:
         target: The densities of the current task.
         past: The good and the bad kernels of the past tasks.
@@ -119,16 +125,36 @@ def score_some(
         X: Complete points, (C, d).
         rng: Which kernels are taken; `_pool` says how, and how far off the result may be.
     """
+    best = np.arange(len(X))
+    if len(X) > _N_BEST:
+        thinned = Densities(target.good.thinned(_N_FIRST), target.bad.thinned(_N_FIRST))
+        first = _ratio_of_some(thinned, past, weights, X, _N_FIRST, rng=rng)
+        best = np.sort(np.argpartition(-first, _N_BEST)[:_N_BEST])
+    scores = np.full(len(X), -np.inf)
+    scores[best] = _ratio_of_some(target, past, weights, X[best], _N_SECOND, rng=rng)
+    return scores
+
+
+def _ratio_of_some(
+    target: Densities,
+    past: tuple[Pool, Pool],
+    weights: Floats,
+    X: Floats,
+    n: int,
+    *,
+    rng: np.random.Generator,
+) -> Floats:  # (C,)
+    """Return the log density ratio by the target and n kernels of the past on either side."""
     points = Points.of(target.good.columns, X, is_coarse=True)
     good, bad = (
-        _log_mixture_of_some(own, pool, weights, points, rng=rng)
+        _log_mixture_of_some(own, pool, weights, points, n, rng=rng)
         for own, pool in zip((target.good, target.bad), past, strict=True)
     )
     return good - bad
 
 
 def _log_mixture_of_some(
-    own: Parzen, pool: Pool, weights: Floats, points: Points, *, rng: np.random.Generator
+    own: Parzen, pool: Pool, weights: Floats, points: Points, n: int, *, rng: np.random.Generator
 ) -> Floats:  # (C,)
     """Return the log of the sum of N_m * w_m * p_m at each point, 0 where all are uniform."""
     own_weight = weights[0] * len(own)
@@ -138,7 +164,7 @@ def _log_mixture_of_some(
         parts.append(np.log(own_weight) + own.log_pdf(points))
     if v.any():
         parts.append(np.full(len(points), np.log(v.sum())))
-        parts.append(pool.some(v, MAX_KERNELS, rng=rng).log_sum(points))
+        parts.append(pool.some(v, n, rng=rng).log_sum(points))
     return np.logaddexp.reduce(parts) if parts else np.zeros(len(points))
 
 

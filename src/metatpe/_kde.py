@@ -158,13 +158,12 @@ class Parzen:
         self.bandwidth = bandwidths(columns, centers) if bandwidth is None else bandwidth
         self._n = len(centers) if n is None else n
 
-    @classmethod
-    def of_some(cls, columns: Columns, X: Floats, n_max: int) -> Parzen:
-        """Return the density of X by `n_max` centres at most, evenly spread over the rows."""
-        if len(X) <= n_max:
-            return cls(columns, X)
-        rows = np.arange(n_max) * len(X) // n_max
-        return cls(columns, X[rows], bandwidths(columns, X), len(X))
+    def thinned(self, n_max: int) -> Parzen:
+        """Return the density by `n_max` centres at most, evenly spread, that stand for all."""
+        if len(self.centers) <= n_max:
+            return self
+        rows = np.arange(n_max) * len(self.centers) // n_max
+        return Parzen(self.columns, self.centers[rows], self.bandwidth, len(self))
 
     def __len__(self) -> int:
         return self._n

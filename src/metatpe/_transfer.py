@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from metatpe._acquisition import MAX_KERNELS, Densities, score, score_some
+from metatpe._acquisition import MAX_KERNELS, MAX_OWN, Densities, score, score_some
 from metatpe._importance import importances, kept_columns, mean_importances
 from metatpe._kde import Parzen, Points
 from metatpe._kernel import Nodes, make_nodes, similarities, task_weights
@@ -148,7 +148,7 @@ class Past:
         self, target: Densities, weights: Floats, X: Floats, *, rng: np.random.Generator
     ) -> Floats:  # (1 + M,), (C, d) -> (C,)
         """Return the acquisition, by a sample of the past tasks' kernels where there are many."""
-        if self.is_large and weights[1:].any():
+        if (self.is_large or len(target.bad) > MAX_OWN) and weights[1:].any():
             everything = tuple(range(len(self._columns)))
             return score_some(target, self._pool(everything), weights, X, rng=rng)
         return score([target, *self.densities], weights, X)
