@@ -46,8 +46,8 @@ def past(space: Distributions = OLD) -> Task:
     return Task.from_study(past_study(loss, space=space, n=40, directions=ONE, name="past 'ü'"))
 
 
-def run(task: Task, space: Distributions, n: int = 15) -> optuna.Study:
-    """Return a short study that has this past."""
+def run(task: Task, space: Distributions, n: int = 24) -> optuna.Study:
+    """Return a study with this past that is just long enough to be compared with it."""
     study = new_study(MetaTPESampler([task], seed=0), ONE)
     evaluate(study, n, space=space, losses=loss)
     return study
@@ -192,7 +192,7 @@ def test_a_past_without_branches_helps_a_study_with_them() -> None:
     task = past_study(loss, space={"x": UNIT, "beta": UNIT}, n=30, directions=ONE, name="flat")
     filled = Task.from_study(task).with_defaults({"optimizer": "adam"})
     study = optuna.create_study(sampler=MetaTPESampler([filled], seed=0))
-    study.optimize(branched, n_trials=20)
+    study.optimize(branched, n_trials=24)
     starts = [r.number for r in transfer_history(study) if r.origin == "warm_start"]
     assert {study.trials[number].params["optimizer"] for number in starts} == {"adam"}
     assert last_weight(study, filled) > 0.0

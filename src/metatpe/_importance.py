@@ -7,9 +7,8 @@ r"""Which parameters matter: PED-ANOVA, from the marginals of the good density.
 p_d is the marginal of the good density; against the uniform measure of the cube u = 1. Averaging
 over the tasks that have a column (the paper: over all tasks) is the same where all tasks share a
 space. At least one column is kept, where the paper keeps none below eta good observations and
-then takes every past task for the same as the current one: with one objective, for the first
-twenty evaluations. On the 4-D ellipsoid sources of pure noise then cost 0.24 (SE 0.09) orders of
-magnitude at 100 evaluations, with one column 0.02 (0.10); what helps helps as much.
+then takes every past task for the same as the current one (after a warm start neither is needed,
+see `_kernel`).
 
 Shapes: importances (d,), NaN where a task has no entry in the column.
 """
