@@ -16,7 +16,7 @@ import pytest
 from helpers import MIXED, task_of
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.study import Study
-from optuna.trial import TrialState
+from optuna.trial import TrialState, create_trial
 from studies import SPACE, SQUARE, evaluate, frozen, new_study, past_study, random_sampler, spread
 
 from metatpe import MetaTPESampler, Space, Task, gamma_similarity, importance, transfer_history
@@ -132,6 +132,16 @@ def line(result: Any, label: str) -> tuple[Floats, Floats]:
     return np.asarray(drawn.get_xdata(), float), np.asarray(drawn.get_ydata(), float)
 
 
+def bars(result: Any) -> list[tuple[int, float]]:
+    """Return row and length of the horizontal bars."""
+    figure = figure_of(result)
+    if hasattr(figure, "data"):
+        trace = next(t for t in figure.data if t.type == "bar")
+        return list(zip(numbers(trace.y).tolist(), numbers(trace.x).tolist(), strict=True))
+    found = figure.axes[0].patches
+    return [(round(bar.get_y() + bar.get_height() / 2), bar.get_width()) for bar in found]
+
+
 # Weights --------------------------------------------------------------------------------------
 
 
@@ -172,12 +182,34 @@ def test_of_200_sources_the_largest_are_drawn_and_the_rest_is_summed_up(
     assert "all other past tasks" in shown
 
 
-def test_a_past_task_that_a_record_does_not_list_is_not_drawn_as_zero(of_many: Study) -> None:
-    data = weights_of(of_many)
-    weighed = [record for record in transfer_history(of_many) if record.weights]
-    for name, weights in data.past.items():
-        listed = [name in record.weights for record in weighed]
-        np.testing.assert_array_equal(~np.isnan(weights), listed)
+def recorded(*weights: dict[str, float]) -> Study:
+    """Return a study whose trials have these weights on record."""
+    study = new_study(random_sampler(0))
+    for i, named in enumerate(weights):
+        record = {"origin": "acquisition", "weights": named, "kept": []}
+        trial = create_trial(values=[i, -i], user_attrs={"metatpe": record})
+        study.add_trial(trial)
+    return study
+
+
+def test_those_with_the_largest_weights_over_all_trials_are_drawn() -> None:
+    weights = {f"t{i}": 0.001 * i for i in range(1, 11)}
+    study = recorded({"target": 1 - sum(weights.values()), **weights})
+    data = weights_of(study)
+    assert list(data.past) == ["t10", "t9", "t8", "t7", "t6", "t5", "t4", "t3"]
+    np.testing.assert_allclose(data.rest, [0.003])
+
+
+def test_a_past_task_that_is_hidden_in_the_rest_is_not_drawn_as_zero() -> None:
+    study = recorded(
+        {"target": 0.5, "a": 0.5},
+        {"target": 0.5, "b": 0.3, "rest": 0.2},
+        {"target": 1.0, "b": 0.0},
+    )
+    data = weights_of(study)
+    np.testing.assert_array_equal(data.past["a"], [0.5, np.nan, 0.0])
+    np.testing.assert_array_equal(data.past["b"], [0.0, 0.3, 0.0])
+    np.testing.assert_allclose(data.rest, [0.0, 0.2, 0.0])
 
 
 def test_a_study_of_another_sampler_says_that_it_has_no_records(plots: ModuleType) -> None:
@@ -310,10 +342,13 @@ def test_a_maximised_objective_is_drawn_in_its_own_units() -> None:
     study = new_study(random_sampler(0), ["minimize", "maximize"])
     values = [[1.0, 5.0], [2.0, 9.0], [3.0, 4.0]]
     study.add_trials([frozen(p, v) for p, v in zip(spread(3), values, strict=True)])
-    (surface,) = attainment_of(study).surfaces
+    data = attainment_of(study)
+    (surface,) = data.surfaces
     assert surface.points.tolist() == [[1.0, 5.0], [2.0, 9.0]]
     assert surface.border[:, 1].max() == 9.0
-    assert surface.border[0, 1] < 4.9  # it comes from below, where values are bad
+    bad = data.limits[0, 1], data.limits[1, 0]  # large and small: the border ends there
+    assert surface.border[0].tolist() == [1.0, bad[1]]
+    assert surface.border[-1].tolist() == [bad[0], 9.0]
 
 
 @pytest.mark.parametrize("directions", [["minimize"], ["minimize"] * 3])
@@ -359,8 +394,10 @@ def test_importances_are_those_of_the_study_beside_its_sources(
     assert list(data.parameters) == list(own)
     assert data.target.tolist() == list(own.values())
     past = importance(Task.from_study(sources[1]))
-    x, _ = line(shown, "past 1")
+    x, y = line(shown, "past 1")
     assert x.tolist() == [past[name] for name in own]
+    assert y.tolist() == list(range(len(own)))
+    assert bars(shown) == list(enumerate(own.values()))
 
 
 def test_a_parameter_is_marked_in_the_trials_that_kept_it(study: Study) -> None:
