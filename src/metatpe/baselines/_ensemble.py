@@ -130,23 +130,19 @@ class Ensemble:
     """The tasks' predictions together."""
 
     tasks: Sequence[Models]  # the study itself first
-    weights: Floats  # (T,)
-    is_own_variance: bool  # of TST-R
+    weights: Floats  # (T,), of the means
+    variance_weights: Floats  # (T,)
 
     def predict(self, features: Floats) -> tuple[Floats, Floats]:  # (C, p) -> (C, m), (C, m)
         """Return the means and the standard deviations of the objectives."""
         mean, variance = np.zeros((2, len(features), len(self.tasks[0])))
-        for task, weight in zip(self.tasks, self.weights, strict=True):
-            is_needed = self.is_own_variance and task is self.tasks[0]
-            if weight == 0.0 and not is_needed:
+        for task, w, v in zip(self.tasks, self.weights, self.variance_weights, strict=True):
+            if w == 0.0 and v == 0.0:
                 continue
             for j, model in enumerate(task):
                 own_mean, own_variance = model.predict(features)
-                mean[:, j] += weight * own_mean
-                if is_needed:
-                    variance[:, j] = own_variance
-                elif not self.is_own_variance:
-                    variance[:, j] += weight**2 * own_variance
+                mean[:, j] += w * own_mean
+                variance[:, j] += v * own_variance
         return mean, np.sqrt(variance)
 
 

@@ -27,7 +27,6 @@ Allowed = Callable[[Floats], Mask]  # (C, d) -> (C,)
 
 _N_STARTS = 8
 _N_ROUNDS = 12
-_N_RANDOM = 1000
 _N_STEPS = 4  # of a continuous coordinate in one round
 
 

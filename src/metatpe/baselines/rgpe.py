@@ -51,4 +51,4 @@ class RGPESampler(TransferGPSampler):
         return rgpe_weights(losses)
 
     def _ensemble(self, tasks: Sequence[Models], weights: Floats) -> Ensemble:
-        return Ensemble(tasks, weights, is_own_variance=False)
+        return Ensemble(tasks, weights, variance_weights=weights**2)

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from metatpe.baselines._ensemble import Ensemble, tstr_weights
 from metatpe.baselines._gp_sampler import TransferGPSampler
 from metatpe.baselines._models import Models
@@ -51,4 +53,4 @@ class TSTRSampler(TransferGPSampler):
         return tstr_weights(losses, n_pairs)
 
     def _ensemble(self, tasks: Sequence[Models], weights: Floats) -> Ensemble:
-        return Ensemble(tasks, weights, is_own_variance=True)
+        return Ensemble(tasks, weights, variance_weights=np.eye(1, len(tasks))[0])
