@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import datetime
+import getpass
 import json
 import os
+import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -211,6 +214,42 @@ def postgresql(folder: Path) -> Iterator[str]:
     server = pgserver.get_server(folder, cleanup_mode="delete")
     yield server.get_uri().replace("postgresql://", "postgresql+psycopg://")
     server.cleanup()
+
+
+@contextmanager
+def mariadb(folder: Path) -> Iterator[str]:
+    """Run a real MariaDB in a folder, without a port; yield the MySQL URL of an empty database."""
+    pymysql = pytest.importorskip("pymysql")
+    places = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin"])
+    server, install = (shutil.which(n, path=places) for n in ("mariadbd", "mariadb-install-db"))
+    if server is None or install is None:
+        pytest.skip("MariaDB is not installed; on Debian: apt-get install mariadb-server")
+    user, socket = getpass.getuser(), folder / "s"
+    common = ["--no-defaults", f"--datadir={folder / 'data'}", f"--user={user}"]
+    silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    no_password = "--auth-root-authentication-method=normal"
+    subprocess.run([install, *common, no_password, "--skip-test-db"], check=True, **silent)
+    process = subprocess.Popen(
+        [
+            server,
+            *common,
+            f"--socket={socket}",
+            "--skip-networking",
+            "--innodb-flush-method=fsync",
+        ],
+        **silent,
+    )
+    try:
+        for _ in range(300):
+            if socket.exists() or process.poll() is not None:
+                break
+            time.sleep(0.1)
+        with pymysql.connect(unix_socket=str(socket), user="root") as connection:
+            connection.cursor().execute("CREATE DATABASE studies CHARACTER SET utf8mb4")
+        yield f"mysql+pymysql://root@localhost/studies?unix_socket={socket}"
+    finally:
+        process.terminate()
+        process.wait(30)
 
 
 def answer_of(process: subprocess.Popen[str]) -> Any:

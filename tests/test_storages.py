@@ -15,9 +15,9 @@ import pytest
 from optuna.distributions import FloatDistribution
 from optuna.storages import BaseStorage, GrpcStorageProxy, InMemoryStorage, JournalStorage
 from optuna.storages.journal import JournalFileBackend
-from studies import SPACE, past_study, postgresql, start_python
+from studies import SPACE, mariadb, past_study, postgresql, start_python
 
-from metatpe import load_tasks
+from metatpe import MetaTPESampler, load_tasks, transfer_history
 from metatpe._storage import StorageError, masked, open_storage
 
 NAMES = ['it\'s "quoted"', "täglich-тест-日本 %s"]
@@ -80,6 +80,19 @@ def test_tasks_come_out_of_a_journal(tmp_path: Path) -> None:
 def test_tasks_come_out_of_postgresql(postgres_url: str) -> None:
     fill(postgres_url)
     assert tasks_are_those(postgres_url)
+
+
+def test_tasks_come_out_of_mariadb_and_a_study_there_goes_on_with_them(tmp_path: Path) -> None:
+    with mariadb(tmp_path) as url:
+        fill(url)
+        assert tasks_are_those(url)
+        sampler = MetaTPESampler(load_tasks(url), seed=0)
+        study = optuna.create_study(
+            storage=url, study_name="new", directions=["minimize"] * 2, sampler=sampler
+        )
+        for _ in range(8):
+            study.tell(study.ask(SPACE), [1.0, 2.0])
+        assert [r.origin for r in transfer_history(study)][:5] == ["warm_start"] * 5
 
 
 @contextmanager
