@@ -103,7 +103,8 @@ def _plot(block: Plot, figures: list[str]) -> Html:
     figure = block.make()
     if figure is None:
         return Html()
-    title, _, about = figure.layout.title.text.partition("<br>")
+    title = figure.layout.title.text
+    about = figure.layout.title.subtitle.text or ""
     figure.update_layout(title=None, margin={"t": 20})
     figures.append(figure.to_json())
     heading = element("h3", _as_text(title), " ", element("small", _as_text(about)))

@@ -7,11 +7,17 @@
     const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
     return new Response(stream).text();
   };
-  const ink = () => getComputedStyle(document.documentElement).getPropertyValue("--soft").trim();
+  const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const ink = () => ({
+    "font.color": colour("--soft"),
+    "modebar.color": colour("--soft"),
+    "modebar.activecolor": colour("--mark"),
+    "modebar.bgcolor": "rgba(0,0,0,0)",
+  });
   // The legend below everything, as wide as the page; on a phone, narrow margins too.
   const fitted = (layout, width) => ({
     ...layout,
-    font: { ...layout.font, color: ink(), ...(width < 560 && { size: 11 }) },
+    font: { ...layout.font, ...(width < 560 && { size: 11 }) },
     margin: { ...layout.margin, ...(width < 560 && { l: 40, r: 8 }) },
     legend: { ...layout.legend, orientation: "h", x: 0, y: 0, xref: "container", yref: "container", yanchor: "bottom" },
   });
@@ -25,10 +31,16 @@
       plot.textContent = "";
       plot.style.minHeight = 0;
       const all = { height: 420, ...fitted(layout, plot.clientWidth) };
-      await Plotly.newPlot(plot, data, all, { responsive: true, displaylogo: false });
+      await Plotly.newPlot(plot, data, all, {
+        responsive: true,
+        displaylogo: false,
+        displayModeBar: plot.clientWidth < 560 ? false : "hover",
+        modeBarButtons: [["zoom2d", "pan2d", "resetScale2d", "toImage"]],
+      });
+      await Plotly.relayout(plot, ink());
     }
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
-      for (const plot of plots) Plotly.relayout(plot, { "font.color": ink() });
+      for (const plot of plots) Plotly.relayout(plot, ink());
     });
   };
   try {
