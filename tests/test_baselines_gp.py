@@ -490,4 +490,4 @@ def test_neighbours_of_good_ones_keep_most_of_their_coordinates(rng: np.random.G
 
 
 X_NONE = np.empty((0, len(MIXED)))
-RHO = 0.5
+RHO = 0.4
