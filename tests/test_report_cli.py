@@ -29,6 +29,7 @@ def storage(tmp_path_factory: pytest.TempPathFactory) -> str:
     transferred(12, storage=opened)
     past_study(name="other", storage=opened, seed=5)
     past_study(name="new, alone", storage=opened, seed=6)
+    past_study(name="target", n=2, storage=opened)
     return path
 
 
@@ -57,6 +58,7 @@ def test_the_past_of_the_records_is_found_in_the_storage(storage: str) -> None:
     text, _ = report("new", "--storage", storage, "--format", "md")
     assert "| past | 30 | trial " in text
     assert "| other |" not in text
+    assert "| target |" not in text  # the study itself is called so in the records
 
 
 def test_other_past_studies_can_be_named(storage: str, tmp_path: Path) -> None:

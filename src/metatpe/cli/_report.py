@@ -12,7 +12,7 @@ import typer
 from optuna.storages import BaseStorage
 from optuna.study import Study
 
-from metatpe._record import transfer_history
+from metatpe._record import REST, TARGET, transfer_history
 from metatpe._storage import open_storage, plain_errors, study_errors
 from metatpe.cli._common import Storage, load_study, need, plain_failures
 from metatpe.tasks import study_names
@@ -122,7 +122,7 @@ def _read(
     opened = open_storage(storage)
     study = load_study(opened, name)
     with plain_errors(opened):
-        stored = set(optuna.study.get_all_study_names(opened))
+        stored = {*optuna.study.get_all_study_names(opened)} - {TARGET, REST}
     used = {n for record in transfer_history(study) for n in record.weights if n in stored}
     asked = study_names(opened, past) if past else []
     runs = study_names(opened, without) if without else []
