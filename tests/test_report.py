@@ -1,6 +1,5 @@
 """What a report says: facts, words, Markdown, and that HTML escapes all of it."""
 
-import re
 from html.parser import HTMLParser
 from typing import Any
 
@@ -178,12 +177,13 @@ def test_what_of_a_source_lies_outside_is_told() -> None:
 
 def test_the_front_is_listed_with_where_it_came_from() -> None:
     study, past = transferred(15)
-    text = markdown_report(study, [past])
+    text, records = markdown_report(study, [past]), transfer_history(study)
     for trial in study.best_trials:
         row = next(line for line in text.splitlines() if line.startswith(f"| {trial.number} |"))
         assert f"{trial.values[0]:.5g}" in row
         assert f"{trial.values[1]:.5g}" in row
-        assert re.search(r"warm start of past|turn|random", row)
+        is_warm = records[trial.number].origin == "warm_start"
+        assert row.endswith("| warm start of past |") == is_warm
     assert f"The front has {len(study.best_trials)} points." in text
 
 
