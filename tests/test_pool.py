@@ -51,6 +51,9 @@ def test_the_density_of_each_task_is_its_own(missing: float, rng: np.random.Gene
     expected = [p.log_pdf(Points.of(columns, X)) for p in tasks]
     np.testing.assert_allclose(Pool(tasks).log_pdf(X), expected, atol=1e-9)
     assert Pool(tasks).log_pdf(X[:0]).shape == (len(tasks), 0)
+    having = [p for p in tasks if len(p)]
+    alone = [p.log_pdf(Points.of(columns, X), uniform=False) for p in having]
+    np.testing.assert_allclose(Pool(having).log_pdf(X, uniform=False), alone, atol=1e-9)
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.3], ids="missing={}".format)

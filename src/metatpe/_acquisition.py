@@ -29,7 +29,7 @@ from metatpe.space import Columns, Floats, Ints, Mask
 
 MAX_KERNELS = 2048  # of the past on one side that are looked at each, as ten tasks of 200 have
 MAX_OWN = 4096  # bad ones of the target, likewise
-_N_FIRST = 1024  # kernels of the past, and of the target, on one side for a first look
+_N_FIRST = 512  # kernels of the past, and of the target, on one side for a first look
 _N_SECOND = 8192  # kernels of the past on one side for a second look, and all of the target
 _N_BEST = 128  # candidates that get a second look
 MAX_TASKS = 10  # that candidates are drawn for; each task's share of them is still its weight

@@ -37,6 +37,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from metatpe._kde import Parzen, Points, log_densities, sample_kernels
+from metatpe._pool import Pool
 from metatpe.space import Columns, Floats, Ints
 
 MAX_EXACT = 4096
@@ -96,7 +97,7 @@ def _nodes(
     if n_cells <= MAX_EXACT and len(tasks) * n_cells <= _MAX_ENTRIES:
         X, volume = all_cells(columns)
         points = Points.of(columns, X)
-        log_q = np.stack([past[m].reduced(kept).log_pdf(points, uniform=False) for m in tasks])
+        log_q = Pool([past[m].reduced(kept) for m in tasks]).log_pdf(X, uniform=False)
         mass = np.exp(log_q) * volume
         return Nodes(np.array(tasks), kept, points, np.where(mass > 0.0, log_q, np.inf), mass)
     drawn, log_q = _drawn(columns, [past[m] for m in tasks], kept, n_points)

@@ -43,7 +43,7 @@ from metatpe._kde import (
     log2_kernels,
     mass_inside,
 )
-from metatpe.space import Columns, Floats, Ints
+from metatpe.space import FEW_CELLS, Columns, Floats, Ints
 
 _BLOCK = 1 << 20  # entries of the (kernels, points) matrix at a time
 _MIDDLE = 0.5  # what continuous coordinates are counted from
@@ -61,17 +61,20 @@ class Pool:
         self._discrete = [*one_hot, *looked_up]
         self._coefficients = np.empty((self.sizes.sum(), 2 * len(gaussian) + 1))
         self._reaches = np.empty(len(self))
-        self._cells = np.empty((len(self), len(self._discrete)), dtype=np.int64)
-        for parzen, end in zip(parzens, np.cumsum(self.sizes).tolist(), strict=True):
-            self._fill(slice(end - len(parzen), end), parzen.centers, parzen.bandwidth)
+        # Which kernel of a discrete column: of task m around value c, m * K + c; M * K is missing.
+        self._index = np.empty((len(self), len(self._discrete)), dtype=np.int64)
+        self._tables: dict[int, Floats] = {}
+        ends = np.cumsum(self.sizes).tolist()
+        for m, (parzen, end) in enumerate(zip(parzens, ends, strict=True)):
+            self._fill(m, slice(end - len(parzen), end), parzen.centers)
 
     def __len__(self) -> int:
         return int(self.sizes.sum())
 
-    def _fill(self, rows: slice, centers: Floats, h: Floats) -> None:
+    def _fill(self, m: int, rows: slice, centers: Floats) -> None:
         """Compute what the logs of one task's kernels are made of."""
         gaussian = self._columns.layout[0]
-        h = h[gaussian][:, None]
+        h = self._bandwidths[m, gaussian][:, None]
         around = np.ascontiguousarray(centers[:, gaussian].T)
         is_missing = np.isnan(around)
         centred = np.where(is_missing, 0.0, around - _MIDDLE)
@@ -80,53 +83,60 @@ class Pool:
         constant = np.where(is_missing, 0.0, constant).sum(axis=0, keepdims=True)
         self._coefficients[rows] = np.vstack([square, linear, constant]).T
         for i, j in enumerate(self._discrete):
-            self._cells[rows, i] = self._columns.cells(centers[:, j], j)
+            cells, k = self._columns.cells(centers[:, j], j), int(self._columns.n_cells[j])
+            self._index[rows, i] = np.where(cells < 0, len(self.sizes) * k, m * k + cells)
 
-    def log_pdf(self, X: Floats) -> Floats:  # (C, d) -> (M, C)
-        """Return the log density of each task at complete points."""
+    def log_pdf(self, X: Floats, *, uniform: bool = True) -> Floats:  # (C, d) -> (M, C)
+        """Return the log density of each task at complete points; see `Parzen.log_pdf`."""
         n_points = max(1, _BLOCK // max(len(self), 1))
         blocks = [X[i : i + n_points] for i in range(0, len(X), n_points)]
-        return np.hstack([np.empty((len(self.sizes), 0)), *map(self._log_pdf_of_some, blocks)])
+        return np.hstack(
+            [np.empty((len(self.sizes), 0)), *(self._log_pdf(block, uniform) for block in blocks)]
+        )
 
-    def _log_pdf_of_some(self, X: Floats) -> Floats:  # (C, d) -> (M, C)
+    def _log_pdf(self, X: Floats, uniform: bool) -> Floats:  # (C, d) -> (M, C)
         log2 = self._coefficients @ _gaussian_features(self._columns, X)  # (N, C)
-        for column in range(len(self._discrete)):
-            log2 += self._discrete_terms(column, X)
+        for i, j in enumerate(self._discrete):
+            cells, inverse = np.unique(self._columns.cells(X[:, j], j), return_inverse=True)
+            log2 += self._discrete_terms(j, cells, self._index[:, i]).T[:, inverse]
         has = self.sizes > 0
         starts = (np.cumsum(self.sizes) - self.sizes)[has]
-        top = np.zeros((len(self.sizes), len(X)))  # the uniform component has the log zero
-        top[has] = np.maximum(np.maximum.reduceat(log2, starts, axis=0), 0.0)
-        total = np.exp2(-top)
+        top = np.full((len(self.sizes), len(X)), 0.0 if uniform else -np.inf)
+        top[has] = np.maximum(np.maximum.reduceat(log2, starts, axis=0), top[has])
+        total = np.exp2(-top) if uniform else np.zeros(top.shape)  # the uniform component
         log2 -= np.repeat(top, self.sizes, axis=0)
         total[has] += np.add.reduceat(np.exp2(log2), starts, axis=0)
-        log_density: Floats = (top + np.log2(total)) / LOG2_E - np.log(self.sizes + 1.0)[:, None]
+        with np.errstate(divide="ignore"):  # without any kernel
+            log_sum = (top + np.log2(total)) / LOG2_E
+            log_density: Floats = log_sum - np.log(self.sizes + float(uniform))[:, None]
         return log_density
 
-    def _discrete_terms(self, column: int, X: Floats) -> Floats:  # (N, C)
-        """Return the log2 of all kernels of one discrete column."""
-        j, n_tasks = self._discrete[column], len(self.sizes)
+    def _discrete_terms(self, j: int, cells: Ints, index: Ints) -> Floats:  # (a,), (n,) -> (a, n)
+        """Return the log2 in some cells of a discrete column of some of its kernels."""
         k = int(self._columns.n_cells[j])
-        cells, inverse = np.unique(self._columns.cells(X[:, j], j), return_inverse=True)
-        values, h = np.tile(np.arange(k), n_tasks), np.repeat(self._bandwidths[:, j], k)
-        terms = log2_in_cells(self._columns, j, cells, values[:, None], h[:, None])
-        padded = np.pad(terms, ((0, 1), (0, 0)))  # a missing one is a factor of one
-        cell = self._cells[:, column]
-        first = np.repeat(k * np.arange(n_tasks), self.sizes)
-        return padded[np.where(cell < 0, -1, first + cell)][:, inverse]
+        n_kernels = len(self.sizes) * k + 1
+        if k <= FEW_CELLS:
+            if j not in self._tables:
+                self._tables[j] = self._log2(j, np.arange(k), np.arange(n_kernels))
+            return self._tables[j][cells][:, index]
+        if len(index) > n_kernels:
+            return self._log2(j, cells, np.arange(n_kernels))[:, index]
+        distinct, inverse = np.unique(index, return_inverse=True)
+        return self._log2(j, cells, distinct)[:, inverse]
+
+    def _log2(self, j: int, cells: Ints, index: Ints) -> Floats:  # (a,), (n,) -> (a, n)
+        task, value = np.divmod(index, self._columns.n_cells[j])
+        is_missing = task == len(self.sizes)
+        own, h = np.where(is_missing, -1, value), self._bandwidths[task - is_missing, j]
+        return log2_in_cells(self._columns, j, cells[:, None], own, h)
 
     def some(self, weights: Floats, n: int, *, rng: np.random.Generator) -> Kernels:
         """Return about n kernels that stand for all, those of task m with weight `weights[m]`."""
-        rows, tasks, mass = take_some(weights, self.sizes, n, rng=rng)
+        rows, _, mass = take_some(weights, self.sizes, n, rng=rng)
         coefficients = self._coefficients[rows].T.copy()
         coefficients[-1] += np.log2(mass / mass.max())
         tables = {
-            j: log2_in_cells(
-                self._columns,
-                j,
-                np.arange(self._columns.n_cells[j])[:, None],
-                self._cells[rows, i],
-                self._bandwidths[tasks, j],
-            )
+            j: self._discrete_terms(j, np.arange(self._columns.n_cells[j]), self._index[rows, i])
             for i, j in enumerate(self._discrete)
         }
         one_hot = [tables.pop(j) for j in self._columns.layout[1]]
