@@ -93,11 +93,15 @@ def run(*command: str, folder: Path) -> str:
 
 
 def environment(folder: Path, wheel: Path, extra: str = "") -> str:
-    """Install the wheel into an environment of its own; return its Python."""
+    """Install the wheel into an environment of its own; return its Python.
+
+    An extra comes in the versions of the developers: the newest torch may be many gigabytes.
+    """
     run(sys.executable, "-m", "venv", str(folder / "venv"), folder=folder)
     python = str(folder / "venv" / "bin" / "python")
     wanted = f"metatpe{extra} @ {wheel.as_uri()}"
-    run(python, "-m", "pip", "install", "-q", wanted, folder=folder)
+    known = ["--constraint", str(ROOT / "constraints.txt")] if extra else []
+    run(python, "-m", "pip", "install", "-q", wanted, *known, folder=folder)
     return python
 
 
