@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from conftest import Open
+from browsing import Open
 from documents import build_site
 
 pytest.importorskip("material", reason="needs the extra docs")
