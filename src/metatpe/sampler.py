@@ -50,6 +50,7 @@ from metatpe.tasks import Task, joined, n_usable, own_names
 
 _logger = logging.getLogger(__name__)
 _MAX_CACHED = 4  # spaces (and studies of one storage) whose models are kept
+_MAX_OBSERVATIONS = 1_000_000  # of past tasks, in all spaces together; a million take 0.4 GB
 _WEIGHTS = ("similarity", "uniform")
 _N_ATTEMPTS = 5  # to choose a configuration that no other worker has chosen at the same time
 _N_RANDOM = 64  # random configurations among which an unseen one is looked for
@@ -303,10 +304,14 @@ class MetaTPESampler(BaseSampler):
 
     def _past(self, space: Space) -> Past:
         """Return the models of the sources in a space."""
-        past = self._pasts.pop(space, None) or Past(self._sources, space, self._settings)
+        past = self._pasts.pop(space, None)
+        if past is None:
+            n_observations = sum(map(len, self._sources))
+            n_kept = max(1, min(_MAX_CACHED, _MAX_OBSERVATIONS // max(n_observations, 1)))
+            while len(self._pasts) >= n_kept:
+                del self._pasts[next(iter(self._pasts))]
+            past = Past(self._sources, space, self._settings)
         self._pasts[space] = past
-        if len(self._pasts) > _MAX_CACHED:
-            del self._pasts[next(iter(self._pasts))]
         return past
 
     def _say(self, message: str) -> None:
