@@ -142,8 +142,8 @@ def test_over_five_thousand_suggestions_a_sampler_holds_its_arrays_and_little_mo
             trials = study.get_trials(deepcopy=False)
             of_storage = {id(part) for t in trials for part in (t.params, *t.params.values())}
             held[n] = size_of(vars(sampler), of_storage | {id(study), id(study._storage)})
-    # Losses, violation, turn and lateness, both parameters; the densities of the last suggestion.
-    assert held[5000][0] < 5000 * 8 * (7 + 2) * 2 + 5000 * 8 * 2 * 16 + held[1000][0]
+    # Of each trial loss, violation, turn, lateness and both parameters, in arrays that double.
+    assert held[5000][0] < 5000 * 8 * (6 + 2) * 2 + held[1000][0]
     per_trial = (held[5000][1] - held[2500][1]) / 2500
     assert per_trial < 150  # a number and a reference to the storage's parameters
 

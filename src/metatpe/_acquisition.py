@@ -66,6 +66,8 @@ def _log_mixture(log_densities: Floats, weights: Floats) -> Floats:  # (T, C), (
     """Return the log of a weighted sum (scipy's logsumexp costs a millisecond of checks)."""
     with np.errstate(divide="ignore"):  # a weight of zero
         parts = log_densities + np.log(weights)[:, None]
+    if len(parts) == 1:
+        return np.asarray(parts[0])
     top = parts.max(axis=0)
     mixture: Floats = top + np.log(np.exp(parts - top).sum(axis=0))
     return mixture

@@ -56,7 +56,11 @@ _DENSITIES = np.append(np.exp(-0.5 * _SIGMAS[:-1] ** 2 - _LOG_SQRT_2PI), 0.0)
 
 def bandwidths(columns: Columns, centers: Floats) -> Floats:  # (n, d) -> (d,)
     """Return the bandwidth of each column."""
-    n_present, sd, iqr = _spread(np.ascontiguousarray(centers.T))
+    return _bandwidths(columns, np.ascontiguousarray(centers.T))
+
+
+def _bandwidths(columns: Columns, rows: Floats) -> Floats:  # (d, n) -> (d,)
+    n_present, sd, iqr = _spread(rows)
     n = np.maximum(n_present, 1)
     scott = 1.059 * np.minimum(sd, iqr / 1.34) * n**-0.2
     floor = 0.1 / np.sqrt(n)
@@ -155,7 +159,7 @@ class Parzen:
     ) -> None:
         self.columns = columns
         self.centers = centers
-        self.bandwidth = bandwidths(columns, centers) if bandwidth is None else bandwidth
+        self.bandwidth = _bandwidths(columns, self._rows) if bandwidth is None else bandwidth
         self._n = len(centers) if n is None else n
 
     def thinned(self, n_max: int) -> Parzen:
@@ -188,9 +192,15 @@ class Parzen:
         return mass_inside(self._rows, self.bandwidth[:, None])
 
     @cached_property
+    def _gaussian_rows(self) -> Floats:  # (G, n)
+        """The continuous coordinates of the centres."""
+        gaussian = self.columns.layout[0]
+        return self._rows if len(gaussian) == len(self.columns) else self._rows[gaussian]
+
+    @cached_property
     def _is_complete(self) -> bool:
         """Whether no continuous coordinate is missing: then all squares have one coefficient."""
-        return not np.isnan(self._rows[self.columns.layout[0]]).any()
+        return not np.isnan(self._gaussian_rows).any()
 
     @cached_property
     def _middle(self) -> Floats:  # (G, 1)
@@ -198,11 +208,11 @@ class Parzen:
 
         The products cancel where a kernel is high, the less the closer it is to the middle.
         """
-        gaussian = self.columns.layout[0]
+        rows = self._gaussian_rows
         if self._is_complete and len(self):
-            middle: Floats = self._rows[gaussian].mean(axis=1, keepdims=True)
+            middle: Floats = rows.mean(axis=1, keepdims=True)
             return middle
-        return np.full((len(gaussian), 1), 0.5)
+        return np.full((len(rows), 1), 0.5)
 
     @cached_property
     def _coefficients(self) -> tuple[Floats, dict[int, Floats], float]:
@@ -213,7 +223,7 @@ class Parzen:
         """
         gaussian, one_hot, looked_up = self.columns.layout
         h = self.bandwidth[gaussian][:, None]
-        centred = self._rows[gaussian] - self._middle
+        centred = self._gaussian_rows - self._middle
         is_missing = np.isnan(centred)
         if not self._is_complete:
             centred = np.where(is_missing, 0.0, centred)
@@ -318,11 +328,12 @@ class Parzen:
         centers = self._rows[list(js)]  # (c, n)
         n_cells = math.ceil(max(32.0, 2.0 / h.min()))
         middles = (np.arange(n_cells) + 0.5) / n_cells
+        heights = 1.0 / (h * math.sqrt(2.0 * math.pi) * self._inside[list(js)])
+        total = np.ones((len(js), n_cells))  # what is flat
         is_missing = np.isnan(centers)
-        centers = np.where(is_missing, 0.5, centers)
-        inside = self._inside[list(js)]
-        heights = np.where(is_missing, 0.0, 1.0 / (h * math.sqrt(2.0 * math.pi) * inside))
-        total = np.ones((len(js), n_cells)) + is_missing.sum(axis=1)[:, None]  # what is flat
+        if is_missing.any():
+            centers, heights = np.where(is_missing, [[[0.5]], [[0.0]]], [centers, heights])
+            total += is_missing.sum(axis=1)[:, None]
         scale = math.sqrt(0.5) / h
         at = (scale * middles).astype(np.float32)[:, :, None]  # (c, G, 1)
         around = (scale * centers).astype(np.float32)[:, None, :]  # (c, 1, n)
@@ -467,8 +478,10 @@ def sample(
     sizes = np.array([len(p.centers) + 1 for p in parzens])
     first = np.repeat(np.cumsum(sizes) - sizes, counts)[:, None]
     component = first + (pick * np.repeat(sizes, counts)[:, None]).astype(np.int64)
+    component *= len(columns)
+    component += np.arange(len(columns))
     around, below, above = (
-        np.take_along_axis(np.vstack(stacked), component, axis=0)
+        np.vstack(stacked).take(component)
         for stacked in zip(*(p.components for p in parzens), strict=True)
     )
     h = np.repeat(np.stack([p.bandwidth for p in parzens]), counts, axis=0)

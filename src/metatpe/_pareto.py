@@ -145,6 +145,8 @@ def split(
     before = np.cumsum(counts) - counts
     border = int(np.searchsorted(before, wanted, side="right")) - 1
     is_good[ranked[rank < border]] = True
-    front = _best_first(losses, ranked[rank == border])
-    is_good[front[: wanted - before[border]]] = True
+    front, n_left = ranked[rank == border], int(wanted - before[border])
+    if n_left < len(front):
+        front = _best_first(losses, front)
+    is_good[front[:n_left]] = True
     return is_good
