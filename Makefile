@@ -31,7 +31,8 @@ test-all: lint  ## lint, types and all tests
 test-min:  ## the fast tests with the lowest versions that pyproject.toml allows
 	rm -rf .venv-min && $(PYTHON) -m venv .venv-min
 	.venv-min/bin/python -m pip install -q --disable-pip-version-check --constraint constraints-min.txt \
-		--editable .[bench,mlflow] 'pytest>=8.3,<10' 'pytest-xdist>=3.6,<4' 'hypothesis>=6.115,<7'
+		--editable .[bench,mlflow,viz] 'pytest>=8.3,<10' 'pytest-xdist>=3.6,<4' 'hypothesis>=6.115,<7' \
+		markdown-it-py
 	.venv-min/bin/pytest -n 2 -m "not slow" $(TEST_MIN) $(PYTEST_ARGS)
 
 lint: $(STAMP)  ## ruff and mypy

@@ -62,7 +62,8 @@ def test_the_lowest_versions_are_those_that_are_tested() -> None:
     tested = dict(line.split("==") for line in lines if not line.startswith("#"))
     extras = PROJECT["optional-dependencies"]
     wanted = {}
-    for text in [*PROJECT["dependencies"], *extras["bench"], *extras["mlflow"]]:
+    named = [*PROJECT["dependencies"], *extras["bench"], *extras["mlflow"], *extras["viz"]]
+    for text in named:
         requirement = Requirement(text)
         lowest = re.search(r">=([\d.]+)", str(requirement.specifier))
         assert lowest, text
