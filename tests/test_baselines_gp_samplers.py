@@ -123,7 +123,14 @@ class TestMultiObjective(_Sampler, MultiObjectiveSamplerTestCase):
 class _AnySampler:
     n_objectives = 1
 
-    @pytest.fixture(params=[f"{name}, {past}" for name in ("rgpe", "tstr") for past in PASTS])
+    @pytest.fixture(
+        params=[
+            "rgpe, other choices",
+            "rgpe, nothing in common",
+            "tstr, no sources",
+            "tstr, other ranges",
+        ]
+    )
     def sampler(self, request: pytest.FixtureRequest) -> Callable[[], BaseSampler]:
         name, past = request.param.split(", ")
         sources = past_tasks(PASTS[past], self.n_objectives)

@@ -27,7 +27,8 @@ class RGPESampler(TransferGPSampler):
     Needs the extra `gp`.
 
     Args:
-        sources: Past studies or tasks; none of them: a Gaussian process of the study alone.
+        sources: Past studies or tasks; none of them: a Gaussian process of the study alone. Their
+            objectives are matched by name where the study names the same ones, otherwise by order.
         acquisition: "ehvi", the expected hypervolume improvement (with one objective the expected
             improvement), or "parego", that of a random scalarisation.
         n_startup_trials: The first trials: warm starts out of the past, random without one.
