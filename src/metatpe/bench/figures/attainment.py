@@ -33,6 +33,8 @@ _METHODS = (
     "random",
     "optuna-tpe-multivariate+warm",
     "optuna-gp-log+warm",
+    "rgpe-ehvi",
+    "tstr-ehvi",
 )
 _QUICK = ("meta-tpe", "mo-tpe", "only-warm-start", "random")
 _SHOWN = 0.92  # of the corners of the 50 % surfaces, in each objective
