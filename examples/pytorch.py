@@ -118,7 +118,7 @@ def search(
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--trials", type=int, default=20, help="of each new study")
-    parser.add_argument("--past-trials", type=int, default=40, help="of each past study")
+    parser.add_argument("--past-trials", type=int, default=30, help="of each past study")
     parser.add_argument("--epochs", type=int, default=3, help="of each training")
     parser.add_argument("--seeds", type=int, default=3, help="searches with and without the past")
     args = parser.parse_args()
