@@ -100,7 +100,7 @@ def goes_on(study: Study, storage: str, set_back: Callable[[list[int], datetime]
     taken = {tuple(sorted(t.params.items())) for t in dead}
     fresh = {tuple(sorted(params.items())) for params in asked(study, 3, BLOCKS)}
     assert not fresh & taken  # somebody may still be at it
-    long_ago = datetime.now() - timedelta(minutes=2)
+    long_ago = datetime.now() - timedelta(hours=2)
     set_back([t.number for t in study.trials if t.state == RUNNING], long_ago)
     study = optuna.load_study(
         study_name=STUDY, storage=open_storage(storage), sampler=make_sampler()
