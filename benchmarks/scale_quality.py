@@ -29,7 +29,7 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 import numpy as np
 import optuna
 
-from metatpe import MetaTPESampler, Task, _acquisition, _kernel, _transfer
+from metatpe import MetaTPESampler, Task, _acquisition, _kernel, _transfer, sampler
 from metatpe.bench import get_problem, get_suite, hypervolume_curve
 from metatpe.bench.past import past_task
 
@@ -40,6 +40,7 @@ LIMITS = {  # where the shortcuts begin, and how far they go
     _transfer: ("MAX_KERNELS", "MAX_OWN", "_N_COMPARED", "_MAX_PAIRS"),
     _acquisition: ("_N_FIRST", "_N_SECOND", "_N_BEST"),
     _kernel: ("_MAX_ENTRIES",),
+    sampler: ("MAX_OWN",),
 }
 AS_THEY_ARE = {(m, name): getattr(m, name) for m, names in LIMITS.items() for name in names}
 
@@ -70,8 +71,8 @@ def run(case: str, name: str, way: str, seed: int) -> tuple[np.ndarray, float]:
     warnings.simplefilter("ignore")
     set_limits(way, case)
     problem = get_problem(name)
-    sampler = MetaTPESampler(past_tasks(case, name, seed), seed=seed)
-    study = optuna.create_study(directions=problem.directions, sampler=sampler)
+    searcher = MetaTPESampler(past_tasks(case, name, seed), seed=seed)
+    study = optuna.create_study(directions=problem.directions, sampler=searcher)
     values = []
     for _ in range(AT[-1]):
         trial = study.ask(problem.space)

@@ -419,6 +419,19 @@ def test_some_centres_stand_for_all(name: str, rng: np.random.Generator) -> None
     assert whole.thinned(3000) is whole
 
 
+@pytest.mark.parametrize("n", [0, 5, 10, 11, 35])
+def test_some_observations_count_as_all(n: int, rng: np.random.Generator) -> None:
+    columns = SPACES["mixed"].columns
+    X = locked(random_points(columns, n, rng))
+    some = Parzen.of_some(columns, X, 10)
+    assert len(some) == n
+    assert len(some.centers) == min(n, 10)
+    np.testing.assert_array_equal(some.bandwidth, bandwidths(columns, some.centers))
+    if n > 10:  # evenly spread over the course of the study
+        rows = [int(np.flatnonzero((center == X).all(axis=1))[0]) for center in some.centers]
+        assert np.diff(rows).max() - np.diff(rows).min() <= 1
+
+
 def test_some_centres_leave_the_uniform_part_as_it_is() -> None:
     far = Parzen(columns_of(CONTINUOUS), np.full((3000, 1), 0.1), np.array([0.01])).thinned(100)
     assert pdf(far, np.array([[0.9]])) == pytest.approx(1 / 3001)

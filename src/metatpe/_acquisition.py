@@ -28,7 +28,7 @@ from metatpe._pool import Pool
 from metatpe.space import Columns, Floats, Ints, Mask
 
 MAX_KERNELS = 2048  # of the past on one side that are looked at each, as ten tasks of 200 have
-MAX_OWN = 4096  # bad ones of the target, likewise
+MAX_OWN = 4096  # bad observations of the target that its density is made from
 _N_FIRST = 512  # kernels of the past, and of the target, on one side for a first look
 _N_SECOND = 8192  # kernels of the past on one side for a second look, and all of the target
 _N_BEST = 128  # candidates that get a second look

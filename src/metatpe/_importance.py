@@ -22,7 +22,7 @@ import numpy as np
 from metatpe._kde import Parzen
 from metatpe.space import Floats, Ints
 
-_MAX_CENTERS = 512  # enough for a marginal
+_MAX_CENTERS = 256  # enough for a marginal
 
 
 def importances(good: Parzen, gamma: float) -> Floats:  # (d,)

@@ -162,6 +162,12 @@ class Parzen:
         self.bandwidth = _bandwidths(columns, self._rows) if bandwidth is None else bandwidth
         self._n = len(centers) if n is None else n
 
+    @classmethod
+    def of_some(cls, columns: Columns, X: Floats, n_max: int) -> Parzen:
+        """Return the density of `n_max` observations at most, evenly spread, as that of all."""
+        rows = np.arange(n_max) * len(X) // n_max
+        return cls(columns, X[rows] if len(X) > n_max else X, n=len(X))
+
     def thinned(self, n_max: int) -> Parzen:
         """Return the density by `n_max` centres at most, evenly spread, that stand for all."""
         if len(self.centers) <= n_max:

@@ -133,7 +133,7 @@ class Pool:
     def some(self, weights: Floats, n: int, *, rng: np.random.Generator) -> Kernels:
         """Return about n kernels that stand for all, those of task m with weight `weights[m]`."""
         rows, _, mass = take_some(weights, self.sizes, n, rng=rng)
-        coefficients = self._coefficients[rows].T.copy()
+        coefficients = self._coefficients.take(rows, axis=0).T
         coefficients[-1] += np.log2(mass / mass.max())
         tables = {
             j: self._discrete_terms(j, np.arange(self._columns.n_cells[j]), self._index[rows, i])
@@ -143,7 +143,7 @@ class Pool:
         reach = float(self._reaches[rows].max(initial=0.0))
         may_be_coarse = self._peak < MAX_LOG_COARSE and reach < MAX_REACH
         return Kernels(
-            np.vstack([coefficients, *one_hot]),
+            np.vstack([coefficients, *one_hot]) if one_hot else coefficients,
             tables,
             float(np.log(mass.max())),
             self._peak < MAX_LOG,

@@ -27,7 +27,7 @@ from optuna.storages import BaseStorage
 from optuna.study import Study
 from optuna.trial import FrozenTrial
 
-from metatpe._acquisition import Densities, draw_candidates
+from metatpe._acquisition import MAX_OWN, Densities, draw_candidates
 from metatpe._history import History, Moment, Observations, is_whole
 from metatpe._html import table
 from metatpe._kde import Parzen
@@ -384,7 +384,7 @@ class MetaTPESampler(BaseSampler):
         past = self._past(moment.space)
         X_good, X_bad = self._split(moment)
         good, weights, kept = past.weigh(X_good, *_judged(moment.observations, past))
-        target = Densities(good, Parzen(moment.space.columns, X_bad))
+        target = Densities(good, Parzen.of_some(moment.space.columns, X_bad, MAX_OWN))
         tasks = [target, *past.densities]
         turn = self._turn(moment, weights)
         used = np.eye(1, len(tasks))[0] if turn == "own" else weights
