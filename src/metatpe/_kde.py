@@ -165,8 +165,9 @@ class Parzen:
     @classmethod
     def of_some(cls, columns: Columns, X: Floats, n_max: int) -> Parzen:
         """Return the density of `n_max` observations at most, evenly spread, as that of all."""
-        rows = np.arange(n_max) * len(X) // n_max
-        return cls(columns, X[rows] if len(X) > n_max else X, n=len(X))
+        if len(X) <= n_max:
+            return cls(columns, X)
+        return cls(columns, X[np.arange(n_max) * len(X) // n_max], n=len(X))
 
     def thinned(self, n_max: int) -> Parzen:
         """Return the density by `n_max` centres at most, evenly spread, that stand for all."""
