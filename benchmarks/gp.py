@@ -25,13 +25,15 @@ import numpy as np
 import optuna
 import torch
 from botorch.models import SingleTaskGP
+from gpytorch.constraints import GreaterThan
 from gpytorch.kernels import MaternKernel, ScaleKernel
 from gpytorch.likelihoods import GaussianLikelihood
 from gpytorch.means import ZeroMean
 
 from metatpe.baselines._gp import fit
-from metatpe.bench import get_method, get_problem, hypervolume_curve, past_task
+from metatpe.bench import get_method, get_problem, hypervolume_curve
 from metatpe.bench.methods import Start
+from metatpe.bench.past import past_task
 from metatpe.bench.problems import past_names
 
 RIVAL = "optuna-gp-log"
@@ -49,7 +51,7 @@ def check_agreement() -> None:
     kernel = ScaleKernel(MaternKernel(nu=2.5, ard_num_dims=d))
     kernel.base_kernel.lengthscale = 1.0 / torch.from_numpy(ours.scale)
     kernel.outputscale = ours.amplitude
-    likelihood = GaussianLikelihood()
+    likelihood = GaussianLikelihood(noise_constraint=GreaterThan(1e-8))
     likelihood.noise = ours.amplitude * ours.noise
     theirs = SingleTaskGP(
         torch.from_numpy(X),

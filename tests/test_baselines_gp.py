@@ -92,6 +92,7 @@ def test_losses_of_the_size_of_the_largest_float_do_not_overflow() -> None:
 def botorch_model(model: GaussianProcess, features: Floats, y: Floats) -> object:
     """Return the process as BoTorch has it."""
     from botorch.models import SingleTaskGP
+    from gpytorch.constraints import GreaterThan
     from gpytorch.kernels import MaternKernel, ScaleKernel
     from gpytorch.likelihoods import GaussianLikelihood
     from gpytorch.means import ZeroMean
@@ -102,7 +103,7 @@ def botorch_model(model: GaussianProcess, features: Floats, y: Floats) -> object
     matern.lengthscale = 1.0 / scale
     kernel = ScaleKernel(matern)
     kernel.outputscale = model.amplitude
-    likelihood = GaussianLikelihood()
+    likelihood = GaussianLikelihood(noise_constraint=GreaterThan(1e-8))
     likelihood.noise = model.amplitude * model.noise
     return SingleTaskGP(
         torch.from_numpy(features),
