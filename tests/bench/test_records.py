@@ -180,9 +180,12 @@ def test_the_compact_form_rounds_to_the_worse_side(
     )
     trace = replace(RECORD, evaluations=evaluations).trace
     write_compact([trace], tmp_path)
-    compact = read_results(tmp_path).traces[0].values
-    assert (compact[:, 0] <= trace.values[:, 0]).all()  # maximised
-    assert (compact[:, 1] >= trace.values[:, 1]).all()
+    (compact,) = read_results(tmp_path).traces
+    assert (compact.values[:, 0] <= trace.values[:, 0]).all()  # maximised
+    assert (compact.values[:, 1] >= trace.values[:, 1]).all()
+    write_compact([compact], tmp_path / "again")
+    again = read_results(tmp_path / "again").traces[0].values
+    np.testing.assert_array_equal(again, compact.values)
 
 
 def test_the_compact_form_of_the_same_results_is_the_same_file(tmp_path: Path) -> None:

@@ -110,7 +110,8 @@ def _to_json(trace: Trace) -> dict[str, Any]:
 def _rounded(values: Floats, direction: Direction) -> list[float]:
     rounding = ROUND_FLOOR if direction == "maximize" else ROUND_CEILING
     context = Context(prec=_DIGITS, rounding=rounding)
-    return [float(context.create_decimal_from_float(value)) for value in values.tolist()]
+    # The digits that a number is printed with: what has seven stays what it is.
+    return [float(context.create_decimal(repr(value))) for value in values.tolist()]
 
 
 def _short(weight: float) -> float | None:
