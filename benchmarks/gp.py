@@ -34,11 +34,11 @@ from metatpe.baselines._gp import fit
 from metatpe.bench import get_method, get_problem, hypervolume_curve
 from metatpe.bench.methods import Start
 from metatpe.bench.past import past_task
-from metatpe.bench.problems import past_names
+from metatpe.bench.plan import plan
 
 RIVAL = "optuna-gp-log"
 METHODS = ("rgpe-ehvi", "rgpe-parego", "tstr-ehvi", "tstr-parego", "optuna-gp", RIVAL)
-N_EVALUATIONS, N_PAST, N_START, N_LAST = 100, 100, 5, 20
+N_EVALUATIONS, N_LAST = 100, 20
 AT = (10, 20, 30, 50, 100)
 
 
@@ -70,11 +70,11 @@ def check_agreement() -> None:
 
 def start_of(name: str, seed: int) -> Start:
     """Return what the methods know before a run, as `metatpe bench run` gives it."""
+    (run,) = plan([name], [METHODS[0]], [seed])
     past = tuple(
-        past_task(get_problem(other), N_PAST, seed, stream)
-        for stream, other in enumerate(past_names(name), 1)
+        past_task(get_problem(task.problem), run.n_past, seed, task.stream) for task in run.past
     )
-    return Start(get_problem(name), past, seed, N_START)
+    return Start(get_problem(name), past, seed, run.n_start)
 
 
 def search(name: str, start: Start) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
