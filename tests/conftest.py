@@ -1,5 +1,6 @@
 """What all tests share: random numbers of their own, and a quiet Optuna."""
 
+import signal
 import zlib
 
 import numpy as np
@@ -8,6 +9,10 @@ import pytest
 from hypothesis import settings
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
+
+# In a shell's background job Ctrl-C is ignored, and would be by what the tests start and stop.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Two test processes on two busy cores: the time of one example says nothing.
 settings.register_profile("metatpe", deadline=None, print_blob=True)
