@@ -147,4 +147,4 @@ def _write(out: Path, text: str) -> None:
 
 
 def _say_written(path: Path) -> None:
-    typer.echo(f"{path}, {path.stat().st_size / 1e6:.2f} MB", err=True)
+    typer.echo(f"{path}, {max(1, round(path.stat().st_size / 1e3)):,} kB", err=True)
