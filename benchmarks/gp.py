@@ -30,7 +30,7 @@ from gpytorch.kernels import MaternKernel, ScaleKernel
 from gpytorch.likelihoods import GaussianLikelihood
 from gpytorch.means import ZeroMean
 
-from metatpe.baselines._gp import fit
+from metatpe._gp.process import fit
 from metatpe.bench import get_method, get_problem, hypervolume_curve
 from metatpe.bench.methods import Start
 from metatpe.bench.past import past_task

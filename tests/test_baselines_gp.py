@@ -11,8 +11,12 @@ import pytest
 from helpers import INF, MIXED, NAN, locked, random_points
 from scipy.stats import norm
 
+from metatpe._gp.ehvi import Boxes, log_h
+from metatpe._gp.models import MAX_OBSERVATIONS, thinned
+from metatpe._gp.process import Encoder, GaussianProcess, fit
+from metatpe._gp.search import candidates, climb
+from metatpe._gp.transform import scores
 from metatpe._pareto import order
-from metatpe.baselines._ehvi import Boxes, log_h
 from metatpe.baselines._ensemble import (
     Ensemble,
     discordant,
@@ -23,11 +27,7 @@ from metatpe.baselines._ensemble import (
     sampled_left_out,
     tstr_weights,
 )
-from metatpe.baselines._gp import Encoder, GaussianProcess, fit
-from metatpe.baselines._models import MAX_OBSERVATIONS, thinned
 from metatpe.baselines._parego import Scalarisation
-from metatpe.baselines._search import candidates, climb
-from metatpe.baselines._transform import scores
 from metatpe.space import Floats, Ints, Mask
 
 torch = pytest.importorskip("torch", reason="the extra `gp` is not installed")

@@ -27,6 +27,8 @@ LAYERS = [
     {"_warm_start"},
     {"similarity"},
     {"sampler"},
+    {"_gp"},
+    {"transfer_sampler"},
     {"_tune"},
     {"metatpe"},  # the package itself, as in `from metatpe import __version__`
     {"baselines", "viz"},

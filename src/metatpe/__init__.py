@@ -6,6 +6,7 @@ from metatpe.sampler import MetaTPESampler
 from metatpe.similarity import gamma_similarity, importance
 from metatpe.space import Space
 from metatpe.tasks import Task, load_tasks
+from metatpe.transfer_sampler import TransferSampler
 
 __version__ = "0.1.0"
 
@@ -15,6 +16,7 @@ __all__ = [
     "Task",
     "TransferCallback",
     "TransferRecord",
+    "TransferSampler",
     "gamma_similarity",
     "importance",
     "load_tasks",

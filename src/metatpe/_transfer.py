@@ -20,7 +20,7 @@ from metatpe._kde import Parzen, Points
 from metatpe._kernel import Nodes, make_nodes, similarities, task_weights
 from metatpe._pareto import levels, split
 from metatpe._pool import Pool
-from metatpe._trust import trust
+from metatpe._trust import rank_correlation, trust
 from metatpe.space import Columns, Floats, Ints, Space
 from metatpe.tasks import Encoded, Task
 
@@ -133,6 +133,11 @@ class Past:
             self._judged = self._judged.updated(self._opinions, X, levels)
             s = s * self._judged.trust
         return good, task_weights(s), kept
+
+    def agreement(self, X: Floats, levels: Ints) -> Floats:  # (n, d), (n,) -> (M,)
+        """Return how well each past task orders observations: 1 if as they are, -1 if reversed."""
+        self._judged = self._judged.updated(self._opinions, X, levels)
+        return -rank_correlation(self._judged.scores, levels.astype(np.float64))
 
     def _compared(self, X: Floats) -> tuple[Parzen, Floats, tuple[int, ...]]:
         """Return the current task's good density, the similarities (M,) and the kept columns.

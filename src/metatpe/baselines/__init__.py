@@ -1,7 +1,4 @@
-"""Other ways to use past studies, as Optuna samplers: what the method is compared with.
-
-Importing them loads no torch; RGPE and TST-R load it with their first model (extra `gp`).
-"""
+"""Other ways to use past studies, as Optuna samplers: what the method is compared with."""
 
 from metatpe.baselines.rgpe import RGPESampler
 from metatpe.baselines.tstr import TSTRSampler

@@ -27,8 +27,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import rankdata
 
+from metatpe._gp.models import Models
 from metatpe._pareto import ranks
-from metatpe.baselines._models import Models
 from metatpe.space import Floats, Ints
 
 N_SAMPLES = 128

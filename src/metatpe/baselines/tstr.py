@@ -13,9 +13,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from metatpe._gp.models import Models
 from metatpe.baselines._ensemble import Ensemble, tstr_weights
 from metatpe.baselines._gp_sampler import TransferGPSampler
-from metatpe.baselines._models import Models
 from metatpe.space import Floats, Ints
 
 
@@ -26,7 +26,6 @@ class TSTRSampler(TransferGPSampler):
     parallel workers, and in a finite space no configuration twice while one is unseen;
     `transfer_history` tells the weights. Infeasible and pruned trials count as the worst. A
     parameter that is asked for outside of the space that trials have used is drawn at random.
-    Needs the extra `gp`.
 
     Args:
         sources: Past studies or tasks; none of them: a Gaussian process of the study alone. Their
@@ -40,7 +39,6 @@ class TSTRSampler(TransferGPSampler):
         seed: Makes the suggestions reproducible (not with ``n_jobs > 1``, as elsewhere in Optuna).
 
     Raises:
-        ImportError: torch or BoTorch is not installed.
         ValueError: A setting is out of its range, or a source has only one observation.
 
     Example:

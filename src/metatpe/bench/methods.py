@@ -31,6 +31,7 @@ from metatpe.bench.past import random_configurations
 from metatpe.bench.problems import Problem, unknown_name
 from metatpe.sampler import MetaTPESampler
 from metatpe.tasks import Task
+from metatpe.transfer_sampler import TransferSampler
 
 First = Literal["own", "warm", "random"]
 _TPE_SETTINGS = frozenset({"gamma", "eta", "epsilon", "n_ei_candidates", "n_mc_samples"})
@@ -112,6 +113,10 @@ def _meta_tpe(start: Start, *, is_naive: bool = False, has_past: bool = True) ->
     )
 
 
+def _transfer(start: Start) -> BaseSampler:
+    return TransferSampler(start.past, n_startup_trials=start.n_start, seed=start.seed)
+
+
 def _optuna_tpe(start: Start, *, multivariate: bool) -> BaseSampler:
     return optuna.samplers.TPESampler(
         n_startup_trials=start.n_start, multivariate=multivariate, seed=start.seed
@@ -147,7 +152,6 @@ _ENSEMBLES = tuple(
         partial(_ensemble, sampler=sampler, acquisition=acquisition),
         first="own",
         uses_past=True,
-        needs=("torch", "gp"),
     )
     for name, sampler in (("rgpe", RGPESampler), ("tstr", TSTRSampler))
     for acquisition, about in _ACQUISITIONS.items()
@@ -160,6 +164,13 @@ _WITH_PAST = (
         first="own",
         uses_past=True,
         settings=_TPE_SETTINGS,
+    ),
+    Method(
+        "transfer",
+        "TransferSampler with the past tasks",
+        _transfer,
+        first="own",
+        uses_past=True,
     ),
     Method(
         "naive-meta-tpe",

@@ -8,8 +8,14 @@ r"""A Gaussian process of one objective in a mixed space.
 
 The settings maximise the posterior density, and depend on the data alone, not on an earlier fit.
 That of a^2 has its maximum at a^2 = (q + 6) / (n + 6), q = y^T C^-1 y, for any l and s, and what
-remains to be minimised is (n / 2 + 3) log a^2 + log det(C) / 2 and the priors of l and s. Length
-scales grow with sqrt(d), as distances do.
+remains to be minimised is (n / 2 + 3) log a^2 + log det(C) / 2 and the priors of l and s. Its
+gradient is, with alpha = C^-1 y and W = C^-1 - alpha alpha^T / a^2,
+
+    d / d log l_j   = 1/2 sum(W o dK / d log l_j)
+    dK / d log l_j  = 5/3 (1 + r) exp(-r) delta_j / l_j^2
+    d / d log s^2   = s^2 / 2 trace(W)
+
+and that of the priors. Length scales grow with sqrt(d), as distances do.
 
 A missing coordinate stands in the middle of its column: 1/2 in an ordered one, at the same
 distance from every choice in a categorical one. A column that a task never used has no part in its
@@ -22,23 +28,20 @@ of K choices has K of them; y (n,).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.linalg import cho_solve, solve_triangular
+from scipy.linalg.lapack import dpotri
 from scipy.optimize import fmin_l_bfgs_b
 
 from metatpe.space import Columns, Floats, Ints, Mask
 
-if TYPE_CHECKING:
-    import torch  # loaded where a model is fitted: without the extra `gp` nothing else breaks
-
-_LEAST_NOISE = 1e-4
+LEAST_NOISE = 1e-4
 _JITTER = 1e-6
-_LOG_BOUNDS = ((math.log(0.01), math.log(100.0)), (math.log(_LEAST_NOISE), 0.0))  # l, s^2
+LENGTHS = (math.log(0.01), math.log(100.0))  # bounds of log l
+NOISES = (math.log(LEAST_NOISE), 0.0)  # and of log s^2
 
 
 class Encoder:
@@ -74,7 +77,7 @@ class GaussianProcess:
     def of(cls, features: Floats, y: Floats, scale: Floats, noise: float) -> GaussianProcess:
         """Return the process with these observations and settings."""
         points = features * scale
-        K = _matern(_squared_distances(points, points))
+        K = matern(squared_distances(points, points))
         factor = _cholesky(K, noise)
         alpha = cho_solve((factor, True), y)
         amplitude = (float(y @ alpha) + 6.0) / (len(y) + 6.0)
@@ -86,15 +89,20 @@ class GaussianProcess:
         variance = np.maximum(1.0 - (root * root).sum(axis=0), 1e-12)
         return cross @ self.alpha, self.amplitude * variance
 
+    def mean(self, features: Floats) -> Floats:  # (C, p) -> (C,)
+        """Return the mean alone, which costs much less."""
+        k = matern(squared_distances(features * self.scale, self.points))
+        return np.asarray(k @ self.alpha)
+
     def joint(self, features: Floats) -> tuple[Floats, Floats]:  # (C, p) -> (C,), (C, C)
         """Return the mean at some points and a factor of their covariance."""
         cross, root = self._cross(features)
         points = features * self.scale
-        covariance = _matern(_squared_distances(points, points)) - root.T @ root
+        covariance = matern(squared_distances(points, points)) - root.T @ root
         return cross @ self.alpha, math.sqrt(self.amplitude) * _cholesky(covariance, _JITTER)
 
     def _cross(self, features: Floats) -> tuple[Floats, Floats]:  # (C, n), (n, C)
-        cross = _matern(_squared_distances(features * self.scale, self.points))
+        cross = matern(squared_distances(features * self.scale, self.points))
         if not len(self.points):
             return cross, cross.T
         return cross, solve_triangular(self.factor, cross.T, lower=True, check_finite=False)
@@ -125,78 +133,113 @@ def fit(features: Floats, y: Floats, owner: Ints, is_used: Mask) -> GaussianProc
         owner: (p,), the column of each feature.
         is_used: (d,), which columns have a part.
     """
-    columns = np.flatnonzero(is_used)
     scale = np.zeros(len(owner))
     if not len(y):
-        return GaussianProcess.of(features, y, scale, _LEAST_NOISE)
-    by_column = [features[:, owner == j] for j in columns]
-    deltas = np.stack([_squared_distances(part, part) for part in by_column])
-    log_lengths, log_noise = _most_probable(deltas, y)
-    for j, log_length in zip(columns, log_lengths, strict=True):
-        scale[owner == j] = math.exp(-log_length)
-    return GaussianProcess.of(features, y, scale, math.exp(log_noise))
+        return GaussianProcess.of(features, y, scale, LEAST_NOISE)
+    pairs = Pairs.of(features, owner, is_used)
+    *log_lengths, log_noise = _most_probable(pairs, y)
+    return GaussianProcess.of(features, y, pairs.scale(log_lengths), math.exp(log_noise))
 
 
-def _most_probable(deltas: Floats, y: Floats) -> tuple[Floats, float]:  # (d, n, n), (n,)
-    """Return the logarithms of the length scales (d,) and of the noise."""
-    import torch
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """The pairs of a task's observations, and how far apart they are in each column."""
 
-    d = len(deltas)
-    middle = math.log(math.sqrt(d) / 2)
-    tensors = torch.from_numpy(deltas), torch.from_numpy(y)
+    first: Ints  # (P,)
+    second: Ints  # (P,), before the first
+    deltas: Floats  # (d, P)
+    owner: Ints  # (p,), the column of each feature
+    columns: Ints  # (d,), those that have a part
 
-    def loss(theta: Floats) -> tuple[float, Floats]:
-        leaf = torch.tensor(theta, requires_grad=True)
-        value = _negative_log_posterior(leaf, *tensors, middle)
-        (gradient,) = torch.autograd.grad(value, leaf)
-        return value.item(), gradient.numpy()
+    @classmethod
+    def of(cls, features: Floats, owner: Ints, is_used: Mask) -> Pairs:
+        """Return the pairs of observations with these features, (n, p)."""
+        first, second = np.tril_indices(len(features), -1)
+        columns = np.flatnonzero(is_used)
+        deltas = np.empty((len(columns), len(first)))
+        for delta, j in zip(deltas, columns, strict=True):
+            part = features[:, owner == j]
+            delta[:] = squared_distances(part, part)[first, second]
+        return cls(first, second, deltas, owner, columns)
 
+    @property
+    def middle(self) -> float:
+        """The middle of the prior of the log length scales."""
+        return math.log(math.sqrt(max(len(self.columns), 1)) / 2)
+
+    def scale(self, log_lengths: Sequence[float]) -> Floats:  # (d,) -> (p,)
+        """Return 1 / length scale of each feature, 0 where its column has no part."""
+        scale = np.zeros(len(self.owner))
+        for j, log_length in zip(self.columns, log_lengths, strict=True):
+            scale[self.owner == j] = math.exp(-log_length)
+        return scale
+
+    def kernel(self, log_lengths: Floats) -> tuple[Floats, Floats]:  # (P,), (P,)
+        """Return k of each pair, and what times delta_j / l_j^2 is its derivative by log l_j."""
+        r = np.sqrt(5.0 * (np.exp(-2.0 * log_lengths) @ self.deltas))
+        decay = np.exp(-r)
+        return (1.0 + r + r * r / 3.0) * decay, (5.0 / 3.0) * (1.0 + r) * decay
+
+    def factor(self, off_diagonal: Floats, diagonal: Floats | float) -> Floats:  # (n, n)
+        """Return the lower Cholesky factor of a covariance."""
+        n = int(self.first[-1]) + 1 if len(self.first) else 1
+        covariance = np.zeros((n, n))
+        covariance[self.first, self.second] = off_diagonal
+        np.fill_diagonal(covariance, diagonal)
+        return np.asarray(np.linalg.cholesky(covariance))  # which looks at the lower half alone
+
+    def by_log_lengths(self, log_lengths: Floats, weighted: Floats) -> Floats:  # (d,), (P,)
+        """Return the sums over all pairs of what is to be multiplied by delta_j / l_j^2."""
+        return np.asarray(np.exp(-2.0 * log_lengths) * (self.deltas @ weighted))
+
+
+def minimum(
+    loss: Callable[[Floats], tuple[float, Floats]],
+    start: Floats,
+    bounds: Sequence[tuple[float, float]],
+) -> Floats:
+    """Return where a loss with a gradient is smallest, near enough for a model's settings."""
+    found, _, _ = fmin_l_bfgs_b(loss, start, bounds=bounds, factr=1e11, maxiter=50)
+    return np.asarray(found)
+
+
+def _most_probable(pairs: Pairs, y: Floats) -> Floats:  # (d + 1,)
+    """Return the logarithms of the length scales and of the noise."""
+    d, middle = len(pairs.columns), pairs.middle
     start = np.append(np.full(d, middle), -4.0)
-    bounds = [_LOG_BOUNDS[0]] * d + [_LOG_BOUNDS[1]]
-    with _one_thread():
-        found, _, _ = fmin_l_bfgs_b(loss, start, bounds=bounds, factr=1e11, maxiter=50)
-    return found[:-1], float(found[-1])
+    bounds = [LENGTHS] * d + [NOISES]
+    return minimum(lambda theta: _negative_log_posterior(theta, pairs, y), start, bounds)
 
 
-def _negative_log_posterior(
-    theta: torch.Tensor,  # (d + 1,), log length scales and log noise
-    deltas: torch.Tensor,  # (d, n, n)
-    y: torch.Tensor,  # (n,)
-    middle: float,
-) -> torch.Tensor:
-    import torch
-
-    log_lengths, log_noise = theta[:-1], theta[-1]
-    squared = torch.tensordot(torch.exp(-2.0 * log_lengths), deltas, 1)
-    r = torch.sqrt(5.0 * squared + 1e-20)  # the gradient of a root at 0 is infinite
-    K = (1.0 + r + r * r / 3.0) * torch.exp(-r)
-    factor = torch.linalg.cholesky(K + torch.exp(log_noise) * torch.eye(len(y), dtype=y.dtype))
-    alpha = torch.cholesky_solve(y[:, None], factor)[:, 0]
-    log_amplitude = torch.log((y @ alpha + 6.0) / (len(y) + 6.0))
-    fit_to_data = (len(y) / 2 + 3) * log_amplitude + torch.log(torch.diagonal(factor)).sum()
-    prior = ((log_lengths - middle) ** 2).sum() + (log_noise + 4.0) ** 2
-    return fit_to_data + prior / 2.0
+def _negative_log_posterior(theta: Floats, pairs: Pairs, y: Floats) -> tuple[float, Floats]:
+    """Return what is to be minimised, and its gradient."""
+    n, log_lengths, noise = len(y), theta[:-1], math.exp(theta[-1])
+    k, slope = pairs.kernel(log_lengths)
+    factor = pairs.factor(k, 1.0 + noise)
+    alpha = cho_solve((factor, True), y, check_finite=False)
+    amplitude = (float(y @ alpha) + 6.0) / (n + 6.0)
+    W = inverse(factor) - np.outer(alpha, alpha) / amplitude
+    from_prior = theta - np.append(np.full(len(log_lengths), pairs.middle), -4.0)
+    value = (n / 2 + 3) * math.log(amplitude) + float(np.log(np.diagonal(factor)).sum())
+    gradient = pairs.by_log_lengths(log_lengths, W[pairs.first, pairs.second] * slope)
+    gradient = np.append(gradient, noise / 2 * np.trace(W)) + from_prior
+    return value + float(from_prior @ from_prior) / 2, gradient
 
 
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Keep torch to one thread: with matrices this small, more of them only wait."""
-    import torch
-
-    n_threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(n_threads)
+def inverse(factor: Floats) -> Floats:  # (n, n)
+    """Return the lower half of the inverse of a covariance, from its lower Cholesky factor."""
+    found, _ = dpotri(factor, lower=True)
+    return np.asarray(found)
 
 
-def _squared_distances(a: Floats, b: Floats) -> Floats:  # (n, p), (k, p) -> (n, k)
+def squared_distances(a: Floats, b: Floats) -> Floats:  # (n, p), (k, p) -> (n, k)
+    """Return the squared distance of each of a and each of b."""
     squares = (a * a).sum(axis=1)[:, None] + (b * b).sum(axis=1)[None, :] - 2.0 * (a @ b.T)
     return np.asarray(np.maximum(squares, 0.0))
 
 
-def _matern(squared: Floats) -> Floats:
+def matern(squared: Floats) -> Floats:
+    """Return k at some squared distances."""
     r = np.sqrt(5.0 * squared)
     k: Floats = (1.0 + r + r * r / 3.0) * np.exp(-r)
     return k
