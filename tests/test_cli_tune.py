@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import optuna
@@ -19,7 +19,7 @@ from rich.console import Console
 from studies import past_study
 from test_cli_tasks import Answer, metatpe, refusal
 
-from metatpe import transfer_history
+from metatpe import TransferSampler, load_tasks, transfer_history
 
 FUNCTION = """
 import os, signal, time
@@ -97,6 +97,29 @@ def test_a_function_is_tuned_with_the_past_and_the_study_goes_on() -> None:
     assert {row["trial"] for row in front["front"]} == {t.number for t in study.best_trials}
     assert "| acquisition | target 0." in answer.err
     assert len(study.trials) == 8
+
+
+def test_the_sampler_is_the_one_that_was_chosen() -> None:
+    url = "sqlite:///studies.db"
+    past_study(n=10, name="old", storage=url)
+    arguments = (write_function(), "--from", "old", *TWO, "--seed", 0, "--trials", 7)
+    assert tune(*arguments, "--sampler", "transfer").code == 0
+    sampler = TransferSampler(load_tasks(url, "old"), seed=0)
+    study = optuna.create_study(directions=["minimize", "minimize"], sampler=sampler)
+    namespace: dict[str, Callable[[optuna.Trial], tuple[float, float]]] = {}
+    exec(Path("train.py").read_text(), namespace)
+    study.optimize(namespace["objective"], n_trials=7)
+    assert [t.params for t in study_of().trials] == [t.params for t in study.trials]
+    assert transfer_history(study_of()) == transfer_history(study)
+    assert transfer_history(study)[-1].origin == "acquisition"
+
+
+def test_another_name_of_a_sampler_is_said_with_those_that_there_are() -> None:
+    answer = tune(write_function(), "--sampler", "tpe")
+    assert answer.code == 2
+    said = " ".join(answer.err.replace("│", "").split())  # out of its box
+    assert "'tpe' is not one of 'meta-tpe', 'transfer'." in said
+    assert not Path("studies.db").exists()
 
 
 def test_a_command_is_tuned_and_a_failed_one_keeps_its_output() -> None:

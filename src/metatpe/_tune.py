@@ -32,7 +32,7 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import optuna
 from optuna.samplers import BaseSampler
@@ -45,7 +45,13 @@ from metatpe._record import MAX_CHARACTERS
 from metatpe._storage import StorageError, open_storage, plain_errors
 from metatpe.sampler import MetaTPESampler
 from metatpe.tasks import load_tasks
+from metatpe.transfer_sampler import TransferSampler
 
+SamplerName = Literal["meta-tpe", "transfer"]
+_SAMPLERS: dict[SamplerName, type[MetaTPESampler]] = {
+    "meta-tpe": MetaTPESampler,
+    "transfer": TransferSampler,
+}
 ERROR, OUTPUT, STOPPED = "metatpe:error", "metatpe:output", "metatpe:stopped"  # user attributes
 _SECONDS = 10.0  # that a worker has to end after it was told to
 
@@ -57,6 +63,7 @@ class Tuning:
     objective: Function | Command
     storage: str
     study: str
+    sampler: SamplerName = "meta-tpe"
     past: tuple[str, ...] = ()  # names or patterns of past studies
     directions: tuple[str, ...] = ()  # none: those of the study, or minimize
     names: tuple[str, ...] = ()  # of the objectives
@@ -255,7 +262,7 @@ class Tuner:
             sources = load_tasks(tuning.storage, names, like=like, defaults=defaults)
         self.sources = [task.name for task in sources]
         space = tuning.objective.space
-        return MetaTPESampler(sources, search_space=space, seed=tuning.seed)
+        return _SAMPLERS[tuning.sampler](sources, search_space=space, seed=tuning.seed)
 
     def run(self) -> Study:
         """Tune the study until it has its trials, the time is over, or Ctrl-C; return it.

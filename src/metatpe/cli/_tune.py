@@ -18,7 +18,7 @@ from rich.text import Text
 from metatpe._objective import parse
 from metatpe._storage import masked
 from metatpe._studies import front_of
-from metatpe._tune import ERROR, STOPPED, Tuner, Tuning
+from metatpe._tune import ERROR, STOPPED, SamplerName, Tuner, Tuning
 from metatpe.cli._common import AsJson, Storage, console, plain_failures, print_json
 from metatpe.cli._tasks import parse_default
 from metatpe.tasks import directions_of
@@ -42,6 +42,13 @@ def tune(
             "--from", metavar="STUDY", help="Past studies of the storage: names or patterns."
         ),
     ] = None,
+    sampler: Annotated[
+        SamplerName,
+        typer.Option(
+            help="`transfer` where an evaluation takes a minute or more, or where there will be "
+            "fewer than some hundred; `meta-tpe` otherwise, with suggestions in milliseconds."
+        ),
+    ] = "meta-tpe",
     direction: Annotated[
         list[str] | None,
         typer.Option(help="minimize or maximize, one an objective; minimize if none."),
@@ -95,6 +102,7 @@ def tune(
             objective=parse(words),
             storage=storage,
             study=study,
+            sampler=sampler,
             past=tuple(past or ()),
             directions=_directions(direction, objective),
             names=tuple(objective or ()),
