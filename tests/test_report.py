@@ -1,7 +1,8 @@
 """What a report says: facts, words, Markdown, and that HTML escapes all of it."""
 
+import re
 from html.parser import HTMLParser
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import optuna
@@ -12,7 +13,7 @@ from optuna.trial import TrialState
 from studies import ONE, TWO, evaluate, frozen, new_study, past_study, random_sampler
 from transferred import ODD, large_study, odd_study, transferred, weighed_study
 
-from metatpe import MetaTPESampler, Task, transfer_history
+from metatpe import MetaTPESampler, Task, TransferSampler, transfer_history
 from metatpe.report import html_report, markdown_report, note
 from metatpe.report._facts import facts_of
 from metatpe.report._html import Html, element
@@ -139,11 +140,40 @@ def test_a_source_is_ignored_from_the_trial_on_where_it_weighs_next_to_nothing()
         {"target": 0.99, "a": 0.01, "b": 0.0},
     )
     a, b = facts_of(study).sources
-    assert (a.name, a.until, a.is_used, list(a.turns)) == ("a", 3, True, [0, 2])
+    assert (a.name, a.until, a.is_used, list(a.say)) == ("a", 3, True, [0, 2])
     assert (b.name, b.is_used) == ("b", False)
     text = markdown_report(study)
     assert "| a | trial 3 on | dissimilar" in text
     assert "| b | all along | it never had a weight worth mentioning" in text
+
+
+def test_what_is_said_of_weights_and_turns_is_true_of_models_too() -> None:
+    """They weigh by what past studies predict, not by similarity, and give no turns."""
+    past = [past_study(n=30, name="alike"), past_study(n=30, name="constant", losses=constant)]
+    study = new_study(TransferSampler(past, seed=0))
+    evaluate(study, 10)
+    text = markdown_report(study, past)
+    assert re.search(r"\| alike \| 30 \|.*\| 5 trials \|", text)
+    assert "| constant | trial 5 on | what it predicts does not go with" in text
+    assert "is its share in what the model predicts" in text
+    assert not re.search("turn |turns |overlap|dissimilar|similarity", text)
+
+
+@pytest.mark.parametrize("weights", ["similarity", "uniform"])
+def test_what_is_said_of_models_is_not_said_of_densities(
+    weights: Literal["similarity", "uniform"],
+) -> None:
+    past = past_study(n=30)
+    sampler = MetaTPESampler([past], weights=weights, warm_start=False, seed=0)
+    study = new_study(sampler)
+    evaluate(study, 10)
+    text = markdown_report(study, [past])
+    assert "what the model predicts" not in text
+    assert ("the past's turn, where all studies" in text) == (weights == "similarity")
+
+
+def constant(params: dict[str, Any]) -> list[float]:
+    return [1.0, 1.0]
 
 
 def test_a_source_that_still_weighs_is_not_ignored() -> None:

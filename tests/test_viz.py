@@ -214,7 +214,7 @@ def test_a_past_task_that_is_hidden_in_the_rest_is_not_drawn_as_zero() -> None:
 
 def test_a_study_of_another_sampler_says_that_it_has_no_records(plots: ModuleType) -> None:
     shown = plots.plot_task_weights(past_study(n=3))
-    assert "no trial of this study was suggested by MetaTPESampler" in texts(shown)
+    assert "no trial of this study was suggested by a sampler of metatpe" in texts(shown)
 
 
 def test_a_study_without_sources_says_that_nothing_was_weighed(plots: ModuleType) -> None:

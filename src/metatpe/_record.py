@@ -54,12 +54,13 @@ class TransferRecord:
             the study's space yet; the value of each parameter is chosen when it is asked for).
         weights: Task name -> weight, the largest first; the task of the study itself is called
             "target", and what was too small to be listed is summed up in "rest". Empty where no
-            weights were computed.
+            weights were computed. `MetaTPESampler` weighs by similarity; of the samplers with
+            Gaussian processes, a weight is a task's share in what their model predicts.
         kept: The parameters that the similarity was measured on; empty where there was no
-            observation yet, or no source.
-        turn: Of an acquisition with sources that have a weight: "past" where all tasks decided
-            together, "own" where the study's own observations decided alone (which is tried now
-            and then, to see whether the past pays); otherwise None.
+            observation yet, no source, or no similarity.
+        turn: Of an acquisition of `MetaTPESampler` with sources that have a weight: "past" where
+            all tasks decided together, "own" where the study's own observations decided alone
+            (which is tried now and then, to see whether the past pays); otherwise None.
 
     Example:
         >>> TransferRecord(7, "acquisition", {"target": 0.8, "resnet-18": 0.2}, ("lr",), "past")

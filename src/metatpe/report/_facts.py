@@ -36,6 +36,7 @@ from metatpe.viz._runs import run_of
 from metatpe.viz._weights import LANES
 
 SMALL = 0.1  # of the weight of a past task that is just like the study; below, it says nothing
+UNPREDICTED = "what it predicts does not go with how this study's trials turned out."
 _N_WARM = 100  # a warm start is one of so many best configurations of a past task
 
 
@@ -57,7 +58,7 @@ class Source:
     alike: float | None  # gamma-similarity to the study as it is now
     weights: Mapping[int, float]  # trial number -> weight, where it was large enough to be listed
     warm_starts: Sequence[WarmStart]
-    turns: Sequence[int]  # the trials that the past chose, and in which it had a say
+    say: Sequence[int]  # the trials that the past had a part in choosing, and it among them
     until: int | None  # the first trial from which on it had next to no weight, for good
     reason: str  # why it was not used at all; empty where it was
 
@@ -134,6 +135,23 @@ class Facts:
         """Where configurations came from -> number of trials; turns of the past apart."""
         return dict(Counter(origin_of(record) for record in self.records))
 
+    @property
+    def has_turns(self) -> bool:
+        """Whether a trial is the past's turn or the study's own."""
+        return any(record.turn for record in self.records)
+
+    @property
+    def has_models(self) -> bool:
+        """Whether past tasks were weighed by what models of them predict."""
+        return any(map(is_modelled, self.records))
+
+    @property
+    def has_similarities(self) -> bool:
+        """Whether past tasks were weighed by how alike they are."""
+        if self.has_models:
+            return self.has_turns
+        return any(record.weights.keys() - {TARGET} for record in self.records)
+
     @cached_property
     def task(self) -> Task | None:
         """The study as a task; None while it has too few trials for one."""
@@ -157,6 +175,18 @@ class Facts:
 def origin_of(record: TransferRecord) -> str:
     """Return where a trial's configuration came from, in the words of the plots."""
     return LANES[record.origin, record.turn]
+
+
+def is_modelled(record: TransferRecord) -> bool:
+    """Return whether the weights come from models of the objectives, not from similarities.
+
+    With similarities, a past that has a weight makes a trial somebody's turn, unless all weigh the
+    same.
+    """
+    if record.origin != "acquisition" or record.turn is not None or record.kept:
+        return False
+    past = [weight for name, weight in record.weights.items() if name not in (TARGET, REST)]
+    return any(past) and len({record.weights[TARGET], *past}) > 1
 
 
 def facts_of(
@@ -240,16 +270,16 @@ def _sources(
                 alike=None if task is None or own is None else gamma_similarity(own, task),
                 weights=weights,
                 warm_starts=warm.get(name, []),
-                turns=_turns(records, name, SMALL * full),
+                say=_say(records, name, SMALL * full),
                 until=until,
-                reason=reasons.get(name, "") or (_why_unused(weights) if is_unused else ""),
+                reason=reasons.get(name, "") or (_why_unused(records, name) if is_unused else ""),
             )
         )
     return sorted(found, key=lambda s: (not s.is_used, -sum(s.weights.values()), s.name))
 
 
-def _turns(records: Sequence[TransferRecord], name: str, least: float) -> list[int]:
-    """Return the trials that the past chose, and in which a task had at least this weight."""
+def _say(records: Sequence[TransferRecord], name: str, least: float) -> list[int]:
+    """Return the trials that were not the study's own turn and gave a task this weight."""
     return [
         record.number
         for record in records
@@ -259,9 +289,11 @@ def _turns(records: Sequence[TransferRecord], name: str, least: float) -> list[i
     ]
 
 
-def _why_unused(weights: Mapping[int, float]) -> str:
-    if weights:
-        return "it never had a weight worth mentioning: its best region is elsewhere."
+def _why_unused(records: Sequence[TransferRecord], name: str) -> str:
+    if any(name in record.weights for record in records):
+        is_by_model = any(map(is_modelled, records))
+        why = UNPREDICTED if is_by_model else "its best region is elsewhere."
+        return f"it never had a weight worth mentioning: {why}"
     return "it was not among the sampler's sources, or weighed too little to be recorded."
 
 

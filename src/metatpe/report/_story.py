@@ -13,7 +13,7 @@ from optuna.trial import FrozenTrial
 from metatpe._storage import masked
 from metatpe.report import _figures
 from metatpe.report._blocks import Block, Items, Plot, Section, Table, Text
-from metatpe.report._facts import SMALL, Facts, Source
+from metatpe.report._facts import SMALL, UNPREDICTED, Facts, Source
 from metatpe.report._saved import BLOCK, AgainstRuns, ByTurns
 
 _N_FRONT = 100  # rows of the front's table
@@ -81,9 +81,9 @@ def _borrowed(facts: Facts) -> str:
     n_warm = facts.origins.get("warm start", 0)
     if not used and not n_warm:
         return "Nothing was borrowed from past studies."
-    n_turns = len({number for source in used for number in source.turns})
+    n_trials = len({number for source in used for number in source.say})
     parts = [f"began with {_n(n_warm, 'configuration')} of theirs"] if n_warm else []
-    parts += [f"gave them a say in {_n(n_turns, 'more trial')}"] if n_turns else []
+    parts += [f"gave them a say in {_n(n_trials, 'more trial')}"] if n_trials else []
     who = f"from {_n(len(used), 'past study', 'past studies')}" if used else "from the past"
     return f"It borrowed {who}: it {' and '.join(parts)}." if parts else f"It borrowed {who}."
 
@@ -252,7 +252,7 @@ def _table_of_sources(facts: Facts) -> Table:
             source.name,
             "" if source.observations is None else str(source.observations),
             _warm_starts(source),
-            _n(len(source.turns), "turn"),
+            _n(len(source.say), "trial"),
             *_weights(source),
         )
         for source in facts.sources
@@ -296,7 +296,7 @@ def _ignored(facts: Facts) -> list[Block]:
         return []
     never = [(s.name, "all along", s.reason) for s in facts.sources if not s.is_used]
     later = [
-        (s.name, f"trial {s.until} on", _why_dropped(s))
+        (s.name, f"trial {s.until} on", _why_dropped(facts, s))
         for s in facts.sources
         if s.is_used and s.until is not None
     ]
@@ -307,7 +307,9 @@ def _ignored(facts: Facts) -> list[Block]:
     return [Table(("past study", "ignored", "why"), rows)]
 
 
-def _why_dropped(source: Source) -> str:
+def _why_dropped(facts: Facts, source: Source) -> str:
+    if facts.has_models:
+        return UNPREDICTED
     if source.alike is not None and source.alike >= 0.5:
         return (
             "misleading: its best region overlaps with this study's "
@@ -415,17 +417,30 @@ def _reading(facts: Facts) -> list[Block]:
             "choice among them is yours."
         )
     if facts.records:
-        texts += [
-            "A warm start is a configuration that was among the best of a past study. After "
-            "those, a trial is either the past's turn, where all studies choose together, each "
-            "with its weight, or the study's own turn, where it chooses as if there were no past. "
-            "The better the past's turns have done, the more of them there are.",
+        texts.append("A warm start is a configuration that was among the best of a past study.")
+    if facts.has_turns:
+        texts.append(
+            "After the warm starts, a trial is either the past's turn, where all studies choose "
+            "together, each with its weight, or the study's own turn, where it chooses as if "
+            "there were no past. The better the past's turns have done, the more of them there "
+            "are."
+        )
+    if facts.has_similarities:
+        texts.append(
             "The weight of a past study follows from how much the region of its best "
             "configurations overlaps with that of this study, measured anew before each trial. At "
             "first, when nothing is known, all weigh the same. A study is called ignored from the "
             f"trial on where it has less than {SMALL:.0%} of the weight of one that is just like "
-            "this study.",
-        ]
+            "this study."
+        )
+    if facts.has_models:
+        texts.append(
+            "The trials of an acquisition were chosen by a model of the objectives that the past "
+            "informs. The weight of a past study is its share in what the model predicts, found "
+            "anew before each trial from how far its own predictions hold here. A study is "
+            f"called ignored from the trial on where it has less than {SMALL:.0%} of an equal "
+            "share."
+        )
     return [Items(texts)]
 
 

@@ -41,10 +41,10 @@ def plot_task_weights(study: Study) -> Figure:
     Above, the past tasks with the largest weights, one line each. In the middle, how the whole
     weight is divided between them, all other past tasks, and the study itself. Below, one mark a
     trial: warm start, random, ε (the random part of the choice), the past's turn or the study's
-    own.
+    own; of samplers without turns, acquisition.
 
     Args:
-        study: A study that `MetaTPESampler` has tuned; of another sampler, the plot is empty.
+        study: A study that a sampler of metatpe has tuned; of another one, the plot is empty.
 
     Example:
         >>> plot_task_weights(study).show()  # doctest: +SKIP

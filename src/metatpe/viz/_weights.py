@@ -87,5 +87,5 @@ def _lanes(history: Sequence[TransferRecord]) -> dict[str, list[int]]:
 
 def _note(history: Sequence[TransferRecord], past: dict[str, Floats]) -> str:
     if not history:
-        return "no trial of this study was suggested by MetaTPESampler"
+        return "no trial of this study was suggested by a sampler of metatpe"
     return "" if past else "no past task has been weighed yet"
