@@ -41,7 +41,7 @@ def first_suggestions(method: str, seed: int = 0, n: int = 5) -> list[dict[str, 
 
 
 def test_the_methods_of_the_paper_and_of_optuna_are_there_each_without_a_past_also_warm() -> None:
-    with_past = {"meta-tpe", "naive-meta-tpe", "only-warm-start"}
+    with_past = {"meta-tpe", "naive-meta-tpe", "only-warm-start", "transfer"}
     with_past |= {"rgpe-ehvi", "rgpe-parego", "tstr-ehvi", "tstr-parego"}
     without = {"mo-tpe", "random", "optuna-tpe", "optuna-tpe-multivariate"}
     without |= {"optuna-gp", "optuna-gp-log", "optuna-nsga2"}
@@ -54,7 +54,9 @@ def test_methods_without_a_past_start_from_the_same_random_configurations(method
     assert first_suggestions(method, seed=3) == list(expected)
 
 
-@pytest.mark.parametrize("method", ["meta-tpe", "naive-meta-tpe", "mo-tpe+warm", "random+warm"])
+@pytest.mark.parametrize(
+    "method", ["meta-tpe", "transfer", "rgpe-ehvi", "naive-meta-tpe", "mo-tpe+warm", "random+warm"]
+)
 def test_transfer_methods_and_warm_ones_start_from_the_same_warm_starts(method: str) -> None:
     expected = [dict(c) for c in first_configurations(start(seed=3).past, 5)[:5]]
     assert first_suggestions(method, seed=3) == expected
@@ -91,7 +93,8 @@ def test_a_missing_package_makes_a_method_unavailable_and_says_why(
     assert get_method("optuna-gp").missing == (
         "method 'optuna-gp' needs torch: pip install 'metatpe[gp]'"
     )
-    assert get_method("meta-tpe").missing is None
+    for name in ("meta-tpe", "transfer", "rgpe-ehvi", "tstr-parego"):
+        assert get_method(name).missing is None
 
 
 def test_listing_the_methods_loads_no_optional_package() -> None:

