@@ -125,8 +125,8 @@ def test_nothing_is_compared_with_a_study_without_trials(url: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--like", "n*"], "no study is called 'n[*]'; close are "),
-        (["resnet"], "no study is called 'resnet'; close are "),
+        (["--like", "n*"], "no study is called 'n*'; the storage has ["),
+        (["narow"], "no study is called 'narow'; close are ['narrow']."),
         (["--like", "new", "--default", "depth"], "--default 'depth' is not NAME=VALUE."),
     ],
 )
@@ -222,7 +222,7 @@ def test_a_dry_run_writes_nothing(runs: Path, tmp_path: Path) -> None:
         ("lr,error,lr\n1,2,3\n", [], "has more than one column 'lr'; rename or remove them."),
         ("lr,err\n1,2\n", [], "runs.csv has no column 'error'; close are ['err']."),
         ("lr,error\n1,2\nx,3\n", [], "'lr' has numbers, but row 2 has 'x'; correct it, or give"),
-        ("lr,error\n1,2\n", ["--param", "lt:log"], "has no column 'lt'; close are ['lr', "),
+        ("lr,error\n1,2\n", ["--param", "lt:log"], "has no column 'lt'; it begins with ['lr', "),
         ("lr,error\n0,2\n", ["--param", "lr:log"], "needs positive values, but there is 0."),
         ("lr,error\n0,2\n", ["--param", "lr:what"], "'what' is no kind; they are float, log,"),
         ("lr,error\n0,2\n", ["--ignore", "x"], "--ignore x: there is no such column."),

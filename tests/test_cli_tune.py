@@ -314,7 +314,7 @@ def test_a_study_with_other_objectives_is_not_gone_on_with() -> None:
     study.set_metric_names(["a", "b"])
     said = refusal("tune", write_function(), *storage, "--objective", "a", "--objective", "c")
     assert "its objectives are ['a', 'b'], not ['a', 'c']" in said
-    assert "no study is called 'oldest'; close are ['new']" in refusal(
+    assert "no study is called 'oldest'; the storage has ['new']." in refusal(
         "tune", write_function(), *storage, "--from", "oldest"
     )
     assert len(study.trials) == 3

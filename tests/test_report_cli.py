@@ -83,7 +83,8 @@ def test_bad_input_is_one_sentence(
     storage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for arguments, sentence in [
-        (("nwe", "--storage", storage), "no study is called 'nwe'; close are ['new'"),
+        (("nwe", "--storage", storage), "no study is called 'nwe'; close are ['new']."),
+        (("old", "--storage", storage), "no study is called 'old'; the storage has ['new',"),
         (("new", "--storage", storage, "--from", "x*"), "no study is called 'x*'"),
         (("new", "--storage", storage, "--out", tmp_path / "no" / "r.html"), "there is no folder"),
         (("new", "--storage", storage, "--format", "md", "--pdf"), "--pdf prints the page"),

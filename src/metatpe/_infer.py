@@ -105,8 +105,9 @@ def _table(
 def _check_known(names: Iterable[str], columns: Mapping[str, Column], source: str) -> None:
     for name in names:
         if name not in columns:
-            close = difflib.get_close_matches(name, columns, n=3) or list(columns)[:5]
-            raise ValueError(f"{source} has no column {name!r}; close are {close}.")
+            close = difflib.get_close_matches(name, columns, n=3)
+            hint = f"close are {close}" if close else f"it begins with {list(columns)[:5]}"
+            raise ValueError(f"{source} has no column {name!r}; {hint}.")
 
 
 def _objective(column: Column, name: str, source: str) -> Floats:

@@ -42,6 +42,7 @@ from metatpe._storage import StorageName, open_storage, plain_errors, study_erro
 from metatpe.space import Floats, Mask, Space, shown
 
 _logger = logging.getLogger(__name__)
+_N_NAMED = 5  # studies in a sentence about a name that none has
 _ARRAYS = ("X", "losses", "violation", "numbers")  # of a task
 _LEFT_OUT: Floats = np.empty(0)  # an argument that was not given
 
@@ -654,6 +655,16 @@ def study_names(storage: BaseStorage, names: str | Sequence[str]) -> list[str]:
     return _matching(stored, [names] if isinstance(names, str) else names)
 
 
+def no_study(name: str, stored: Sequence[str]) -> str:
+    """Return a sentence about a name that no study has: which are close, or which there are."""
+    if close := difflib.get_close_matches(name, stored, n=3):
+        return f"no study is called {name!r}; close are {close}."
+    if not stored:
+        return f"no study is called {name!r}; the storage has no study."
+    more = f" and {len(stored) - _N_NAMED} more" if len(stored) > _N_NAMED else ""
+    return f"no study is called {name!r}; the storage has {sorted(stored)[:_N_NAMED]}{more}."
+
+
 def why_not(study: Study, like: Study | None = None) -> str:
     """Return why a study cannot be a past one (for another study); empty where it can."""
     if (n := n_usable(study)) < 2:
@@ -692,10 +703,6 @@ def _matching(stored: Sequence[str], patterns: Sequence[str]) -> list[str]:
     for pattern in patterns:
         hits = [pattern] if pattern in stored else fnmatch.filter(sorted(stored), pattern)
         if not hits:
-            close = difflib.get_close_matches(pattern, stored, n=3) or sorted(stored)[:3]
-            raise ValueError(
-                f"no study is called {pattern!r}; "
-                + (f"close are {close}." if close else "the storage has no study.")
-            )
+            raise ValueError(no_study(pattern, stored))
         found.update(dict.fromkeys(hits))
     return list(found)

@@ -17,8 +17,8 @@ from optuna.study import Study
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from metatpe._storage import study_errors
-from metatpe.tasks import study_names
+from metatpe._storage import plain_errors, study_errors
+from metatpe.tasks import no_study
 
 console = Console()
 
@@ -50,10 +50,12 @@ def load_study(storage: BaseStorage, name: str) -> Study:
     """Return the study with exactly this name.
 
     Raises:
-        ValueError: There is none; the message lists the close ones.
+        ValueError: There is none; the message lists those that are close, or that there are.
     """
-    literal = "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)
-    study_names(storage, [literal])
+    with plain_errors(storage):
+        stored = optuna.get_all_study_names(storage)
+    if name not in stored:
+        raise ValueError(no_study(name, stored))
     with study_errors(storage, name):
         return optuna.load_study(study_name=name, storage=storage)
 
