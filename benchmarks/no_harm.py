@@ -1,6 +1,7 @@
 """No harm: sources that do not fit, against the same sampler without any.
 
     python benchmarks/no_harm.py --seeds 20 --jobs 2
+    python benchmarks/no_harm.py --sampler transfer --against meta-tpe
 
 Three past tasks of 100 random configurations each, in the target's own space, that are
 
@@ -13,7 +14,7 @@ evaluations, the paired difference over seeds from the run without a past: norma
 or orders of magnitude of the best value for the ellipsoid; positive where the past has helped. At
 the end the mean over the twelve, each in units of its standard error. `like` is the other side of
 the coin, three tasks that do fit: the other datasets of the suite, or ellipsoids with shifts of
-0.25, 0.5 and 1.
+0.25, 0.5 and 1. `--against` names another sampler for the run without a past: meta-tpe is MO-TPE.
 """
 
 from __future__ import annotations
@@ -30,11 +31,12 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 import numpy as np
 import optuna
 
-from metatpe import MetaTPESampler, Space, Task
+from metatpe import MetaTPESampler, Space, Task, TransferSampler
 from metatpe.bench import Problem, best_curve, ellipsoid, get_problem, get_suite, hypervolume_curve
 
 AT = (25, 50, 100)
 TARGETS = ("ellipsoid", "hpolib/slice_localization", "hpolib/protein_structure", "nmt/tl-en")
+SAMPLERS = {"meta-tpe": MetaTPESampler, "transfer": TransferSampler}
 HARMFUL = ("noise", "reverse", "other")
 Losses = Callable[[np.ndarray, np.random.Generator], np.ndarray]  # points (n, d) -> (n, m)
 
@@ -80,12 +82,13 @@ def past_tasks(kind: str, name: str, seed: int) -> list[Task]:
     return tasks
 
 
-def run(name: str, kind: str | None, seed: int) -> np.ndarray:
+def run(sampler_name: str, name: str, kind: str | None, seed: int) -> np.ndarray:
     """Return how good a run is after each evaluation; the more the better."""
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     warnings.simplefilter("ignore")
     problem = problem_of(name)
-    sampler = MetaTPESampler(past_tasks(kind, name, seed) if kind else (), seed=seed)
+    past = past_tasks(kind, name, seed) if kind else ()
+    sampler = SAMPLERS[sampler_name](past, seed=seed)
     study = optuna.create_study(directions=problem.directions, sampler=sampler)
     values = []
     for _ in range(AT[-1]):
@@ -102,11 +105,17 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--kinds", default=",".join((*HARMFUL, "like")))
+    parser.add_argument("--sampler", choices=SAMPLERS, default="meta-tpe")
+    parser.add_argument("--against", choices=SAMPLERS, help="without a past; else the same one")
     args = parser.parse_args()
+    own = {None: args.against or args.sampler}
     kinds, at = args.kinds.split(","), [n - 1 for n in AT]
     with ProcessPoolExecutor(args.jobs) as pool:
         jobs = {
-            (name, kind): [pool.submit(run, name, kind, s) for s in range(args.seeds)]
+            (name, kind): [
+                pool.submit(run, own.get(kind, args.sampler), name, kind, seed)
+                for seed in range(args.seeds)
+            ]
             for name in TARGETS
             for kind in (None, *kinds)
         }

@@ -22,6 +22,10 @@ from metatpe.space import Floats, Ints
 from metatpe.tasks import Task
 
 MAX_TASKS = 10  # past tasks that inform at one time
+# The share of random configurations, as in the paper. A model that failed evaluations have misled
+# never looks there again: on NMT-Bench's tl-en with reversed past tasks, whose warm starts fail,
+# one run of eight stayed at 0.70 of the hypervolume without them, and none below 0.95 with them.
+_EPSILON = 0.05
 
 
 class TransferSampler(SurrogateSampler):
@@ -74,7 +78,7 @@ class TransferSampler(SurrogateSampler):
         super().__init__(
             sources,
             n_startup_trials=n_startup_trials,
-            epsilon=0.0,
+            epsilon=_EPSILON,
             warm_start=warm_start,
             search_space=search_space,
             seed=seed,
