@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from importlib.util import find_spec
 
 import numpy as np
 import pytest
 from helpers import INF, MIXED, NAN, locked, random_points
-from scipy.stats import norm
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import approx_fprime
+from scipy.stats import multivariate_normal, norm
 
 from metatpe._gp.ehvi import Boxes, log_h
 from metatpe._gp.models import MAX_OBSERVATIONS, thinned
-from metatpe._gp.process import Encoder, GaussianProcess, fit
+from metatpe._gp.process import (
+    Encoder,
+    GaussianProcess,
+    Pairs,
+    _negative_log_posterior,
+    fit,
+    matern,
+    squared_distances,
+)
 from metatpe._gp.search import candidates, climb
 from metatpe._gp.transform import scores
 from metatpe.space import Floats, Mask
@@ -153,6 +165,55 @@ def test_the_fit_is_the_most_probable_one_by_the_likelihood_of_gpytorch(
         assert log_posterior(best[0], best[1], best[2] + step) < highest
 
 
+def some_pairs(n: int, rng: np.random.Generator, *unused: int) -> tuple[Pairs, Floats]:
+    """Return the pairs of random observations of the mixed space, and their features."""
+    features = ENCODE(random_points(MIXED.columns, n, rng))
+    is_used = ~np.isin(np.arange(len(MIXED)), unused)
+    return Pairs.of(features, ENCODE.owner, is_used), features
+
+
+@pytest.mark.parametrize("n", [1, 2, 20])
+@pytest.mark.parametrize("unused", [(), (1, 4)])
+def test_the_gradient_of_the_fit_is_that_of_finite_differences(
+    n: int, unused: tuple[int, ...], rng: np.random.Generator
+) -> None:
+    pairs, _ = some_pairs(n, rng, *unused)
+    y, d = locked(rng.normal(size=n)), len(MIXED) - len(unused)
+    for _ in range(3):
+        theta = locked(np.append(rng.normal(size=d), rng.uniform(-6.0, -1.0)))
+        by_difference = approx_fprime(
+            theta, lambda t: _negative_log_posterior(t, pairs, y)[0], 1e-6
+        )
+        found = _negative_log_posterior(theta, pairs, y)[1]
+        np.testing.assert_allclose(found, by_difference, rtol=1e-4, atol=1e-4)
+
+
+def test_what_a_fit_minimises_is_the_posterior_density_of_its_settings(
+    rng: np.random.Generator,
+) -> None:
+    pairs, features = some_pairs(15, rng)
+    y = rng.normal(size=15)
+
+    def brute_force(theta: Floats) -> float:
+        points = features * pairs.scale(theta[:-1])
+        C = matern(squared_distances(points, points)) + np.exp(theta[-1]) * np.eye(15)
+        a2 = (y @ np.linalg.solve(C, y) + 6.0) / (15 + 6.0)
+        density = multivariate_normal.logpdf(y, cov=a2 * C) - 3.0 * np.log(a2) - 3.0 / a2
+        density += norm.logpdf(theta[:-1], np.log(np.sqrt(5) / 2), 1.0).sum()
+        return float(-density - norm.logpdf(theta[-1], -4.0, 1.0))
+
+    thetas = rng.normal(size=(4, 6)) - 0.5
+    found = [_negative_log_posterior(theta, pairs, y)[0] - brute_force(theta) for theta in thetas]
+    np.testing.assert_allclose(found, found[0])  # up to a constant
+
+
+def test_the_mean_alone_is_that_of_the_prediction(rng: np.random.Generator) -> None:
+    X, Z = random_points(MIXED.columns, 30, rng), random_points(MIXED.columns, 2000, rng)
+    model = fitted(X, smooth(X))
+    np.testing.assert_allclose(model.mean(ENCODE(Z)), model.predict(ENCODE(Z))[0], atol=1e-9)
+    assert model.mean(ENCODE(Z[:0])).shape == (0,)
+
+
 def test_leaving_one_out_is_the_same_as_a_model_without_it(rng: np.random.Generator) -> None:
     X = random_points(MIXED.columns, 12, rng)
     y = smooth(X)
@@ -235,6 +296,43 @@ def test_of_very_many_observations_the_best_and_some_of_the_others_are_kept() ->
 # EHVI -----------------------------------------------------------------------------------
 
 
+@st.composite
+def fronts(draw: st.DrawFn) -> tuple[Floats, Floats]:  # (n, m), (m,)
+    """Points with many equal coordinates, and a reference that may lie anywhere among them."""
+    m = draw(st.integers(1, 5))
+    small = st.integers(0, 3)
+    points = draw(st.lists(st.tuples(*[small] * m), max_size=12))
+    reference = draw(st.tuples(*[st.integers(0, 4)] * m))
+    return np.array(points, dtype=float).reshape(-1, m), np.array(reference, dtype=float)
+
+
+@given(fronts())
+def test_each_undominated_point_is_in_one_box_and_a_dominated_one_in_none(
+    case: tuple[Floats, Floats],
+) -> None:
+    points, reference = case
+    boxes, m = Boxes.of(locked(points), locked(reference)), len(reference)
+    everywhere = np.array(list(itertools.product(np.arange(5) - 0.5, repeat=m)))
+    is_free = (everywhere < reference).all(axis=1)
+    is_free &= ~(points[None] < everywhere[:, None]).all(axis=2).any(axis=1)
+    is_above = (boxes.lower[None] < everywhere[:, None]).all(axis=2)
+    is_below = (everywhere[:, None] <= boxes.upper[None]).all(axis=2)
+    np.testing.assert_array_equal((is_above & is_below).sum(axis=1), is_free)
+
+
+@pytest.mark.parametrize("m", [1, 2, 3, 4, 5])
+def test_the_boxes_and_the_dominated_hypervolume_fill_the_space(
+    m: int, rng: np.random.Generator
+) -> None:
+    import moocore
+
+    points, reference, low = rng.normal(size=(30, m)), np.ones(m), np.full(m, -5.0)
+    boxes = Boxes.of(points, reference)
+    volume = np.prod(boxes.upper - np.maximum(boxes.lower, low), axis=1).sum()
+    dominated = moocore.hypervolume(points, ref=reference)
+    assert volume + dominated == pytest.approx(6.0**m)
+
+
 def improvements(samples: Floats, front: Floats, reference: Floats) -> Floats:  # (S, m) -> (S,)
     """Return the hypervolume that each sample adds, by another library."""
     import moocore
@@ -246,7 +344,7 @@ def improvements(samples: Floats, front: Floats, reference: Floats) -> Floats:  
     )
 
 
-@pytest.mark.parametrize("m", [2, 3])
+@pytest.mark.parametrize("m", [2, 3, 4])
 def test_ehvi_is_the_mean_hypervolume_of_samples(m: int, rng: np.random.Generator) -> None:
     front, reference = locked(rng.normal(size=(12, m))), np.full(m, 1.5)
     mean, sd = rng.normal(size=(3, m)), rng.uniform(0.3, 1.0, size=(3, m))

@@ -1,0 +1,281 @@
+"""The process of a study that past tasks inform: its posterior, and what it makes of a past."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from helpers import MIXED, locked, random_points
+from scipy.optimize import approx_fprime
+from scipy.spatial.distance import cdist
+from scipy.stats import multivariate_normal, norm
+from test_gp import ENCODE, fitted
+
+from metatpe._gp.informed import InformedProcess, _Loss, inform, means
+from metatpe._gp.process import GaussianProcess, Pairs
+from metatpe.space import Floats
+
+ALL = np.ones(len(MIXED), dtype=np.bool_)
+JITTER = 1e-6  # that the code adds to the noise
+Past = Sequence[GaussianProcess]
+
+
+def wave(X: Floats) -> Floats:  # (n, d) -> (n,)
+    """Return a function of points of the mixed space."""
+    return np.sin(3.0 * X[:, 0]) + X[:, 1] ** 2 + 0.5 * X[:, 2] - 0.3 * (X[:, 4] > 0.5)
+
+
+def other(X: Floats) -> Floats:
+    """Return a function that has nothing to do with the wave."""
+    return np.cos(5.0 * X[:, 0]) * np.sin(4.0 * X[:, 3]) + (X[:, 1] - 0.5) ** 2
+
+
+def standardised(y: Floats) -> Floats:
+    return (y - y.mean()) / y.std()
+
+
+def past_model(values: Floats, X: Floats) -> GaussianProcess:
+    return fitted(X, standardised(values))
+
+
+def some_past(n_tasks: int, rng: np.random.Generator) -> Past:
+    """Return models of tasks that are all a bit of both functions."""
+    tasks = [random_points(MIXED.columns, 30, rng) for _ in range(n_tasks)]
+    return [past_model(wave(X) + m * other(X), X) for m, X in enumerate(tasks)]
+
+
+def informed(past: Past, X: Floats, y: Floats) -> InformedProcess:
+    return inform(past, ENCODE(X), y, ENCODE.owner, ALL)
+
+
+def plain_matern(a: Floats, b: Floats) -> Floats:  # (n, p), (k, p) -> (n, k)
+    r = np.sqrt(5.0) * cdist(a, b)
+    return (1.0 + r + r**2 / 3.0) * np.exp(-r)
+
+
+# The posterior -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_tasks", [0, 1, 3])
+@pytest.mark.parametrize("n", [0, 1, 12])
+def test_the_posterior_is_the_dense_conditioning_of_all_unknowns(
+    n_tasks: int, n: int, rng: np.random.Generator
+) -> None:
+    past = some_past(n_tasks, rng)
+    X, Z = (ENCODE(random_points(MIXED.columns, k, rng)) for k in (n, 7))
+    y, scale = rng.normal(size=n), rng.uniform(0.3, 2.0, size=X.shape[1])
+    noise, a2, b = 0.02, 0.7, 1.3
+    process = InformedProcess.of(past, X, y, (scale, noise, a2, b))
+
+    # The unknowns are c, b_1, ..., b_M, g(X), g(Z); what is observed is a linear map of them.
+    both = np.vstack([X, Z])
+    linear = np.column_stack([np.ones(n + 7), means(past, both), np.eye(n + 7)])
+    mean, cov = np.zeros(linear.shape[1]), np.zeros((linear.shape[1],) * 2)
+    mean[1 : 1 + n_tasks] = b / max(n_tasks, 1)
+    cov[0, 0] = 1.0
+    cov[1 : 1 + n_tasks, 1 : 1 + n_tasks] = b**2 / max(n_tasks, 1) * np.eye(n_tasks)
+    cov[1 + n_tasks :, 1 + n_tasks :] = a2 * plain_matern(both * scale, both * scale)
+    observed, wanted = linear[:n], linear[n:]
+    gain = (
+        cov
+        @ observed.T
+        @ np.linalg.inv(observed @ cov @ observed.T + (a2 * noise + JITTER) * np.eye(n))
+    )
+    posterior_mean = mean + gain @ (y - observed @ mean)
+    posterior_cov = cov - gain @ observed @ cov
+
+    found_mean, found_variance = process.predict(Z)
+    np.testing.assert_allclose(found_mean, wanted @ posterior_mean, atol=1e-8)
+    expected = np.diag(wanted @ posterior_cov @ wanted.T)
+    np.testing.assert_allclose(found_variance, expected, atol=1e-8)
+    np.testing.assert_allclose(process.coefficients, posterior_mean[1 : 1 + n_tasks], atol=1e-8)
+
+
+@pytest.mark.parametrize("n_tasks", [0, 2])
+@pytest.mark.parametrize("n", [1, 2, 20])
+def test_the_gradient_of_the_fit_is_that_of_finite_differences(
+    n_tasks: int, n: int, rng: np.random.Generator
+) -> None:
+    features = ENCODE(random_points(MIXED.columns, n, rng))
+    explained = means(some_past(n_tasks, rng), features)
+    loss = _Loss(Pairs.of(features, ENCODE.owner, ALL), rng.normal(size=n), explained, 1.2)
+    for _ in range(3):
+        theta = locked([*rng.normal(size=5), rng.uniform(-6.0, -1.0), rng.normal()])
+        by_difference = approx_fprime(theta, lambda t: loss(t)[0], 1e-6)
+        np.testing.assert_allclose(loss(theta)[1], by_difference, rtol=1e-4, atol=1e-4)
+
+
+def test_what_a_fit_minimises_is_the_posterior_density_of_its_settings(
+    rng: np.random.Generator,
+) -> None:
+    features = ENCODE(random_points(MIXED.columns, 15, rng))
+    explained, rest = means(some_past(2, rng), features), rng.normal(size=15)
+    pairs, b = Pairs.of(features, ENCODE.owner, ALL), 1.2
+    loss = _Loss(pairs, rest, explained, b)
+
+    def brute_force(theta: Floats) -> float:
+        *log_lengths, log_noise, log_a2 = theta
+        points = features * pairs.scale(log_lengths)
+        C = plain_matern(points, points) + np.exp(log_noise) * np.eye(15)
+        C = np.exp(log_a2) * C + 1.0 + b**2 / 2 * explained @ explained.T + JITTER * np.eye(15)
+        density = multivariate_normal.logpdf(rest, cov=C)
+        density += norm.logpdf(log_lengths, np.log(np.sqrt(5) / 2), 1.0).sum()
+        density += norm.logpdf(log_noise, -4.0, 1.0) + norm.logpdf(log_a2, np.log(0.5), 1.0)
+        return float(-density)
+
+    found = [loss(theta)[0] - brute_force(theta) for theta in rng.normal(size=(4, 7)) - 0.5]
+    np.testing.assert_allclose(found, found[0])  # up to a constant
+
+
+def test_the_settings_of_a_fit_are_the_most_probable_ones(rng: np.random.Generator) -> None:
+    X, past = random_points(MIXED.columns, 25, rng), some_past(2, rng)
+    y = standardised(wave(X) + 0.3 * rng.normal(size=25))
+    process = informed(past, X, y)
+    pairs = Pairs.of(ENCODE(X), ENCODE.owner, ALL)
+    explained = means(past, ENCODE(X))
+    rest = y - process.believed * explained.mean(axis=1)
+    loss = _Loss(pairs, rest, explained, process.believed)
+    first = [int(np.flatnonzero(ENCODE.owner == j)[0]) for j in range(len(MIXED))]
+    log_lengths = -np.log(process.scale[first])
+    best = np.array([*log_lengths, np.log(process.noise), np.log(process.amplitude)])
+    for j in range(len(best)):
+        for step in (-0.5, 0.5):
+            assert loss(best + step * np.eye(len(best))[j])[0] > loss(best)[0]
+
+
+# What becomes of the past ------------------------------------------------------------------------
+
+
+def test_before_the_study_has_said_anything_the_past_is_believed_as_a_whole(
+    rng: np.random.Generator,
+) -> None:
+    past, Z = some_past(3, rng), ENCODE(random_points(MIXED.columns, 5, rng))
+    process = informed(past, np.empty((0, len(MIXED))), np.empty(0))
+    np.testing.assert_allclose(process.coefficients, [1 / 3] * 3)
+    np.testing.assert_allclose(process.predict(Z)[0], means(past, Z).mean(axis=1))
+    assert (process.predict(Z)[1] > 1.0).all()
+
+
+def test_without_a_past_and_without_observations_nothing_is_known(
+    rng: np.random.Generator,
+) -> None:
+    process = informed([], np.empty((0, len(MIXED))), np.empty(0))
+    mean, variance = process.predict(ENCODE(random_points(MIXED.columns, 5, rng)))
+    np.testing.assert_array_equal(mean, np.zeros(5))
+    np.testing.assert_allclose(variance, 1.5)
+    np.testing.assert_array_equal(process.shares, [1.0])
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0], ids=["same", "upside down"])
+@pytest.mark.parametrize("repeat", range(3))
+def test_the_same_task_is_followed_and_one_upside_down_is_turned_round(
+    sign: float, repeat: int, rng: np.random.Generator
+) -> None:
+    of_past, X = random_points(MIXED.columns, 80, rng), random_points(MIXED.columns, 12, rng)
+    process = informed([past_model(sign * wave(of_past), of_past)], X, standardised(wave(X)))
+    # What was standardised by its own spread there is standardised by another one here.
+    scale = wave(of_past).std() / wave(X).std()
+    np.testing.assert_allclose(process.coefficients, [sign * scale], rtol=0.1)
+    assert process.shares[1] > 0.9
+
+
+@pytest.mark.parametrize("repeat", range(3))
+def test_beside_the_same_task_an_unrelated_one_is_left_alone(
+    repeat: int, rng: np.random.Generator
+) -> None:
+    tasks = [random_points(MIXED.columns, 80, rng) for _ in range(2)]
+    past = [past_model(wave(tasks[0]), tasks[0]), past_model(other(tasks[1]), tasks[1])]
+    X = random_points(MIXED.columns, 12, rng)
+    process = informed(past, X, standardised(wave(X)))
+    assert abs(process.coefficients[1]) < 0.1
+    assert process.shares[1] > 0.9
+    assert process.shares[2] < 0.05
+
+
+def test_what_no_past_task_explains_is_learned_by_the_study(rng: np.random.Generator) -> None:
+    of_past, X = random_points(MIXED.columns, 80, rng), random_points(MIXED.columns, 60, rng)
+    Z = random_points(MIXED.columns, 100, rng)
+    process = informed([past_model(other(of_past), of_past)], X, standardised(wave(X)))
+    assert abs(process.coefficients[0]) < 0.3
+    assert process.shares[0] > 0.6
+    assert np.corrcoef(process.predict(ENCODE(Z))[0], wave(Z))[0, 1] > 0.9
+
+
+def test_a_past_that_fits_predicts_better_than_few_observations_alone(
+    rng: np.random.Generator,
+) -> None:
+    of_past, X = random_points(MIXED.columns, 80, rng), random_points(MIXED.columns, 6, rng)
+    Z = random_points(MIXED.columns, 200, rng)
+    y = (wave(X) - wave(X).mean()) / wave(X).std()
+    expected = (wave(Z) - wave(X).mean()) / wave(X).std()
+
+    def error(past: Past) -> float:
+        return float(np.abs(informed(past, X, y).predict(ENCODE(Z))[0] - expected).mean())
+
+    assert error([past_model(wave(of_past), of_past)]) < 0.3 * error([])
+
+
+def test_the_order_of_past_tasks_does_not_matter(rng: np.random.Generator) -> None:
+    past, X = some_past(4, rng), random_points(MIXED.columns, 10, rng)
+    y, Z = standardised(wave(X)), ENCODE(random_points(MIXED.columns, 5, rng))
+    one, two = informed(past, X, y), informed(past[::-1], X, y)
+    np.testing.assert_allclose(two.coefficients[::-1], one.coefficients, atol=1e-3)
+    np.testing.assert_allclose(two.predict(Z)[0], one.predict(Z)[0], atol=1e-3)
+
+
+@pytest.mark.parametrize("n_tasks", [0, 1, 5])
+@pytest.mark.parametrize("n", [0, 1, 2, 15])
+def test_shares_are_positive_and_sum_to_one(
+    n_tasks: int, n: int, rng: np.random.Generator
+) -> None:
+    process = informed(
+        some_past(n_tasks, rng), random_points(MIXED.columns, n, rng), rng.normal(size=n)
+    )
+    assert process.shares.shape == (1 + n_tasks,)
+    assert process.shares.sum() == pytest.approx(1.0)
+    assert (process.shares >= 0.0).all()
+
+
+# Points that are being evaluated -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_tasks", [0, 2])
+@pytest.mark.parametrize("n", [0, 15])
+def test_a_believed_point_leaves_the_mean_as_it_is_and_makes_nothing_less_certain(
+    n_tasks: int, n: int, rng: np.random.Generator
+) -> None:
+    X, Z = random_points(MIXED.columns, n, rng), ENCODE(random_points(MIXED.columns, 3, rng))
+    process = informed(some_past(n_tasks, rng), X, standardised(wave(X)) if n else np.empty(0))
+    believing = process.believing(Z)
+    everywhere = np.vstack([Z, ENCODE(X), ENCODE(random_points(MIXED.columns, 20, rng))])
+    (mean, variance), (mean_after, variance_after) = (
+        p.predict(everywhere) for p in (process, believing)
+    )
+    np.testing.assert_allclose(mean_after, mean, atol=1e-6)
+    np.testing.assert_allclose(believing.coefficients, process.coefficients, atol=1e-6)
+    assert (variance_after <= variance + 1e-9).all()
+    assert (variance_after[:3] <= 1.1 * process.amplitude * process.noise + JITTER).all()
+
+
+@pytest.mark.parametrize(
+    ("rows", "y"),
+    [
+        ([0], [0.0]),
+        ([0, 1, 2], [0.0, 0.0, 0.0]),
+        ([0] * 30, [0.0] * 30),
+        ([0] * 15 + [1] * 15, [1.0, -1.0] * 15),
+        ([0, 0, 1, 1, 2, 2], [2.0, -2.0, 0.0, 0.0, 1.0, -1.0]),
+    ],
+    ids=["one", "constant", "one point 30 times", "two points, noise", "contradiction"],
+)
+def test_a_degenerate_study_gives_finite_predictions(
+    rows: list[int], y: list[float], rng: np.random.Generator
+) -> None:
+    X, constant = random_points(MIXED.columns, 3, rng), random_points(MIXED.columns, 9, rng)
+    past = [*some_past(1, rng), fitted(constant, np.zeros(9))] * 2  # each of them twice
+    process = informed(past, X[rows], np.array(y)).believing(ENCODE(X[[0, 0, 1]]))
+    mean, variance = process.predict(ENCODE(X))
+    assert np.isfinite(mean).all()
+    assert (variance > 0.0).all()
+    assert np.isfinite(process.shares).all()
