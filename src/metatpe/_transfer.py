@@ -136,6 +136,8 @@ class Past:
 
     def agreement(self, X: Floats, levels: Ints) -> Floats:  # (n, d), (n,) -> (M,)
         """Return how well each past task orders observations: 1 if as they are, -1 if reversed."""
+        if len(levels) < 2:
+            return np.zeros(len(self.names))
         self._judged = self._judged.updated(self._opinions, X, levels)
         return -rank_correlation(self._judged.scores, levels.astype(np.float64))
 
