@@ -77,13 +77,15 @@ class InformedProcess:
         features: Floats,
         y: Floats,
         settings: tuple[Floats, float, float, float],  # scale, noise, amplitude, believed
+        n_sure: int = 0,
     ) -> InformedProcess:
-        """Return the process with these observations and settings."""
+        """Return the process with these observations and settings, the last ones without noise."""
         scale, noise, amplitude, believed = settings
         explained, points = means(past, features), features * scale
         C = amplitude * matern(squared_distances(points, points))
         C += _of_the_past(explained, explained, believed)
-        C[np.diag_indices(len(y))] += amplitude * noise + _JITTER
+        is_noisy = np.arange(len(y)) < len(y) - n_sure
+        C[np.diag_indices(len(y))] += amplitude * noise * is_noisy + _JITTER
         factor = np.asarray(np.linalg.cholesky(C))
         rest = y - believed * _mean(explained)
         alpha = cho_solve((factor, True), rest, check_finite=False) if len(y) else rest
@@ -104,12 +106,16 @@ class InformedProcess:
         return mean + cross @ self.alpha, variance
 
     def believing(self, features: Floats) -> InformedProcess:  # (r, p)
-        """Return the process with its own mean at some points for an observation there."""
+        """Return the process with its own mean at some points for the truth there.
+
+        Without noise: another worker that evaluates the same once more would gain nothing.
+        """
         return InformedProcess.of(
             self.past,
             np.vstack([self.features, features]),
             np.concatenate([self.y, self.predict(features)[0]]),
             (self.scale, self.noise, self.amplitude, self.believed),
+            n_sure=len(features),
         )
 
     @property

@@ -75,7 +75,8 @@ class SurrogateSampler(MetaTPESampler):
 
     def _read(self, study: Study) -> tuple[History, list[FrozenTrial]]:
         history, trials = super()._read(study)
-        history.objective_names = tuple(study.metric_names or ())
+        # Hyperband's view of a study has no names; of one objective they would say nothing anyway.
+        history.objective_names = tuple(getattr(study, "metric_names", None) or ())
         return history, trials
 
     def _search(
