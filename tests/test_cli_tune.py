@@ -111,7 +111,7 @@ def test_the_sampler_is_the_one_that_was_chosen() -> None:
     study.optimize(namespace["objective"], n_trials=7)
     assert [t.params for t in study_of().trials] == [t.params for t in study.trials]
     assert transfer_history(study_of()) == transfer_history(study)
-    assert transfer_history(study)[-1].origin == "acquisition"
+    assert "acquisition" in {record.origin for record in transfer_history(study)}
 
 
 def test_another_name_of_a_sampler_is_said_with_those_that_there_are() -> None:
