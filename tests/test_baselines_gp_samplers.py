@@ -103,6 +103,7 @@ class TestRelative(_Sampler, RelativeSamplerTestCase):
     pass
 
 
+@pytest.mark.slow
 class TestMultiObjective(_Sampler, MultiObjectiveSamplerTestCase):
     n_objectives = 2
 

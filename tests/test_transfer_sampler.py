@@ -114,12 +114,9 @@ def reached(study: Study, reference: float = 0.3) -> float:
 
 
 class _Sampler:
-    n_objectives = 1
-
     @pytest.fixture
     def sampler(self) -> Callable[[], BaseSampler]:
-        sources = past_tasks(PASTS["same names"], self.n_objectives)
-        return lambda: TransferSampler(sources)
+        return sampler_of("same names, defaults", 1)
 
 
 class TestBasic(_Sampler, BasicSamplerTestCase):
@@ -131,15 +128,17 @@ class TestRelative(_Sampler, RelativeSamplerTestCase):
 
 
 class _AnySampler:
-    n_objectives = 1
-
     @pytest.fixture(params=[f"{past}, {n}" for past in PASTS for n in ("defaults", "no start-up")])
     def sampler(self, request: pytest.FixtureRequest) -> Callable[[], BaseSampler]:
-        past, start = request.param.split(", ")
-        sources = past_tasks(PASTS[past], self.n_objectives)
-        if start == "defaults":
-            return lambda: TransferSampler(sources)
-        return lambda: TransferSampler(sources, n_startup_trials=0)
+        return sampler_of(request.param, 1)
+
+
+def sampler_of(case: str, n_objectives: int) -> Callable[[], BaseSampler]:
+    past, start = case.split(", ")
+    sources = past_tasks(PASTS[past], n_objectives)
+    if start == "defaults":
+        return lambda: TransferSampler(sources)
+    return lambda: TransferSampler(sources, n_startup_trials=0)
 
 
 @pytest.mark.slow
@@ -153,8 +152,12 @@ class TestRelativeOfAnyPast(_AnySampler, RelativeSamplerTestCase):
 
 
 @pytest.mark.slow
-class TestMultiObjectiveOfAnyPast(_AnySampler, MultiObjectiveSamplerTestCase):
-    n_objectives = 2
+class TestMultiObjective(MultiObjectiveSamplerTestCase):
+    @pytest.fixture(
+        params=["no sources, no start-up", "same names, defaults", "other choices, no start-up"]
+    )
+    def sampler(self, request: pytest.FixtureRequest) -> Callable[[], BaseSampler]:
+        return sampler_of(request.param, 2)
 
 
 # Transfer ----------------------------------------------------------------------------------------
