@@ -13,7 +13,13 @@ import moocore
 import numpy as np
 import optuna
 import pytest
-from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+from hypothesis import given
+from optuna.distributions import (
+    BaseDistribution,
+    CategoricalDistribution,
+    FloatDistribution,
+    IntDistribution,
+)
 from optuna.samplers import BaseSampler, PartialFixedSampler
 from optuna.study import Study
 from optuna.testing.pytest_samplers import (
@@ -43,6 +49,7 @@ from studies import (
     two_losses,
 )
 from test_contract import PASTS, past_tasks
+from test_sampler_properties import cases, check_records, few
 
 from metatpe import MetaTPESampler, Space, Task, TransferSampler, transfer_history
 from metatpe._pareto import levels
@@ -546,6 +553,27 @@ def test_a_pathological_history_gives_a_suggestion(
         (params,) = evaluate(study, 1, space=SQUARE, losses=bowl)
     assert transfer_history(study)[-1].origin in CHOSEN
     assert in_space(params, SQUARE)
+
+
+SETTINGS = ("sources", "n_startup_trials", "warm_start", "search_space", "seed")
+
+
+@few
+@given(case=cases())
+def test_every_suggestion_lies_in_the_space_and_weights_sum_to_one(
+    case: tuple[dict[str, BaseDistribution], Study, dict[str, Any]],
+) -> None:
+    space, study, settings = case
+    study.sampler = TransferSampler(**{name: settings[name] for name in SETTINGS})
+    study.enqueue_trial({})
+    for i in range(5):
+        asked_for = dict(list(space.items())[i % 2 :]) or space
+        trial = study.ask(asked_for)
+        assert set(trial.params) == set(asked_for)
+        assert in_space(trial.params, space)
+        if i % 2:
+            study.tell(trial, [float(i)] * len(study.directions))
+    check_records(study)
 
 
 def test_minus_infinity_is_the_best_and_infinity_the_worst() -> None:
