@@ -135,7 +135,15 @@ class TestRelative(_Sampler, RelativeSamplerTestCase):
 
 
 class _AnySampler:
-    @pytest.fixture(params=[f"{past}, {n}" for past in PASTS for n in ("defaults", "no start-up")])
+    @pytest.fixture(
+        params=[
+            "no sources, no start-up",
+            "same names, no start-up",
+            "other ranges, defaults",
+            "other choices, no start-up",
+            "nothing in common, defaults",
+        ]
+    )
     def sampler(self, request: pytest.FixtureRequest) -> Callable[[], BaseSampler]:
         return sampler_of(request.param, 1)
 
@@ -160,9 +168,7 @@ class TestRelativeOfAnyPast(_AnySampler, RelativeSamplerTestCase):
 
 @pytest.mark.slow
 class TestMultiObjective(MultiObjectiveSamplerTestCase):
-    @pytest.fixture(
-        params=["no sources, no start-up", "same names, defaults", "other choices, no start-up"]
-    )
+    @pytest.fixture(params=["same names, defaults", "other choices, no start-up"])
     def sampler(self, request: pytest.FixtureRequest) -> Callable[[], BaseSampler]:
         return sampler_of(request.param, 2)
 
