@@ -35,7 +35,8 @@ class TransferSampler(SurrogateSampler):
     models of the past studies predict. How far each past study holds is learned with every
     evaluation: one that fits is followed, one that does not is left behind, and one that is upside
     down is turned round. The next configuration is the one with the largest expected improvement
-    of the Pareto front's hypervolume (with one objective: of the best value).
+    of the Pareto front's hypervolume (with one objective: of the best value); one in twenty is
+    random, so that nothing is overlooked for ever.
 
     It keeps the rules of `MetaTPESampler`: warm starts, seeds, states, constraints, parallel
     workers, and in a finite space no configuration twice while one is unseen; `transfer_history`

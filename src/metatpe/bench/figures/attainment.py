@@ -28,6 +28,7 @@ _PERCENTAGES = (25, 50, 75)
 _FRONT = "true front"
 _METHODS = (
     "meta-tpe",
+    "transfer",
     "mo-tpe",
     "only-warm-start",
     "random",
