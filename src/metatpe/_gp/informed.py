@@ -119,6 +119,11 @@ class InformedProcess:
         )
 
     @property
+    def left_out(self) -> Floats:  # (n,)
+        """The mean at each observation, given the others alone."""
+        return self.y - self.alpha / np.diagonal(inverse(self.factor))
+
+    @property
     def coefficients(self) -> Floats:  # (M,)
         """How far each past task holds: the posterior mean of b_m."""
         m, believed = max(len(self.past), 1), self.believed

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from metatpe._gp.process import Encoder, GaussianProcess, fit
-from metatpe._gp.transform import scores
+from metatpe._gp.transform import all_scores, scores
 from metatpe._history import Moment
 from metatpe._pareto import order, ranks
 from metatpe.space import Floats, Ints, Mask, Space
@@ -70,17 +70,20 @@ class Observed:
     features: Floats  # (n, p)
     running: Floats  # (r, p), features of what others are evaluating
     is_good: Mask  # (n,), feasible and finished
+    scales: list[list[Floats]]  # of each objective, its column of y on this scale and on others
 
     @classmethod
     def of(cls, moment: Moment, encoder: Encoder) -> Observed:
         """Return the observations of a study that say something, the best first."""
         done = moment.observations
-        y = scores(done.losses, done.violation)
+        scales = all_scores(done.losses, done.violation)
+        y = np.stack([first for first, *_ in scales], axis=1)
         rows = order(y, np.zeros(len(y)))
         rows = thinned(rows[~np.isnan(done.X[rows]).all(axis=1)])
         is_good = _is_finished(done.losses[rows], done.violation[rows])
-        running = encoder(moment.running)
-        return cls(done.X[rows], y[rows], encoder(done.X[rows]), running, is_good)
+        scales = [[z[rows] for z in own] for own in scales]
+        running, features = encoder(moment.running), encoder(done.X[rows])
+        return cls(done.X[rows], y[rows], features, running, is_good, scales)
 
     @property
     def front(self) -> Floats:  # (k, d)

@@ -32,8 +32,7 @@ _STRAIGHT = 0.85
 
 def scores(losses: Floats, violation: Floats) -> Floats:  # (n, m), (n,) -> (n, m)
     """Return the losses of one task, each objective on a scale of its own."""
-    is_feasible = violation <= 0.0
-    return np.stack([_score(_plain(y, is_feasible)) for y in losses.T], axis=1)
+    return np.stack([first for first, *_ in all_scores(losses, violation)], axis=1)
 
 
 def _plain(y: Floats, is_feasible: Mask) -> Floats:  # (n,)
@@ -44,14 +43,20 @@ def _plain(y: Floats, is_feasible: Mask) -> Floats:  # (n,)
     return np.where(is_feasible, np.clip(y, known.min(), known.max()), known.max())
 
 
-def _score(y: Floats) -> Floats:  # (n,) -> (n,)
+def all_scores(losses: Floats, violation: Floats) -> list[list[Floats]]:  # (n, m), (n,)
+    """Return each objective's scores on all scales that there are, first that of `scores`."""
+    return [_scores(_plain(y, violation <= 0.0)) for y in losses.T]
+
+
+def _scores(y: Floats) -> list[Floats]:  # (n,) each
+    """Return the scores, and after them those that the losses would have on other scales."""
     if not len(y) or y.min() == y.max():
-        return np.zeros(len(y))
+        return [np.zeros(len(y))]
     q: Floats = ndtri((rankdata(y) - 0.5) / len(y))
-    for z in _smooth(y):
-        if np.mean(z * q) ** 2 >= _STRAIGHT * np.var(q):
-            return z
-    return q
+    found = [*_smooth(y)]
+    is_straight = [np.mean(z * q) ** 2 >= _STRAIGHT * np.var(q) for z in found]
+    found.append(q)
+    return [found.pop([*is_straight, True].index(True)), *found]
 
 
 def _smooth(y: Floats) -> Iterator[Floats]:
