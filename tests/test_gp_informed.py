@@ -237,6 +237,11 @@ def test_shares_are_positive_and_sum_to_one(
     assert (process.shares >= 0.0).all()
 
 
+def test_without_an_observation_the_past_alone_has_a_share(rng: np.random.Generator) -> None:
+    process = informed(some_past(4, rng), random_points(MIXED.columns, 0, rng), np.empty(0))
+    np.testing.assert_allclose(process.shares, [0.0, 0.25, 0.25, 0.25, 0.25])
+
+
 # Points that are being evaluated -----------------------------------------------------------------
 
 

@@ -135,13 +135,15 @@ class InformedProcess:
         """How much of the prediction comes from the study's own part, and from each past task.
 
         The spreads over the observations of g and of b_m mu_m; the study alone where there is no
-        spread.
+        spread. Without an observation the past tasks alone, to the same extent.
         """
+        if self.past and not len(self.y):
+            return np.append(0.0, np.full(len(self.past), 1.0 / len(self.past)))
         from_past = self.coefficients * self.explained  # (n, M)
         points = self.features * self.scale
         own = self.amplitude * matern(squared_distances(points, points)) @ self.alpha
         parts = np.column_stack([own, from_past])
-        spread = parts.std(axis=0) if len(parts) else np.zeros(parts.shape[1])
+        spread = parts.std(axis=0) if len(parts) else np.zeros(1)
         return np.asarray(spread / spread.sum()) if spread.any() else np.eye(1, len(spread))[0]
 
 
