@@ -52,8 +52,10 @@ from test_contract import PASTS, past_tasks
 from test_sampler_properties import cases, check_records, few
 
 from metatpe import MetaTPESampler, Space, Task, TransferSampler, transfer_history
+from metatpe._gp.informed import inform
+from metatpe._gp.transform import all_scores
 from metatpe._pareto import levels
-from metatpe.transfer_sampler import MAX_TASKS
+from metatpe.transfer_sampler import MAX_TASKS, _best_on_its_scale
 
 INF = float("inf")
 CHOSEN = {"acquisition", "epsilon"}
@@ -656,6 +658,30 @@ def test_the_scale_of_an_objective_changes_no_suggestion() -> None:
     plain = suggestions(at_once([past]), 4, losses=even, space=SQUARE)
     assert suggestions(at_once([past]), 4, losses=scaled, space=SQUARE) == plain
     assert suggestions(at_once([past_scaled]), 4, losses=even, space=SQUARE) == plain
+
+
+SCALES: dict[
+    str, tuple[Callable[[np.ndarray], np.ndarray], Callable[[np.ndarray], np.ndarray]]
+] = {
+    "a bowl, as it is": (lambda X: ((X - 0.3) ** 2).sum(axis=1), np.asarray),
+    "orders of magnitude, as logarithms": (
+        lambda X: np.exp(6.0 * np.sin(3.0 * X[:, 0]) + 4.0 * X[:, 1]),
+        np.log,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SCALES)
+@pytest.mark.parametrize("seed", range(3))
+def test_the_scale_is_the_one_on_which_the_losses_are_smooth(name: str, seed: int) -> None:
+    losses, scale = SCALES[name]
+    rng = np.random.default_rng(seed)
+    X = np.vstack([rng.random((15, 2)), 0.3 + 0.05 * rng.normal(size=(25, 2))])  # of a search
+    (scores,) = all_scores(losses(X)[:, None], np.zeros(len(X)))
+    is_used = np.ones(2, dtype=np.bool_)
+    chosen = _best_on_its_scale([inform([], X, y, np.arange(2), is_used) for y in scores])
+    expected = scale(losses(X))
+    np.testing.assert_allclose(chosen.y, (expected - expected.mean()) / expected.std())
 
 
 # Other -------------------------------------------------------------------------------------------
