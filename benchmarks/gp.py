@@ -1,4 +1,4 @@
-"""How fast and how good: the Gaussian-process ensembles beside Optuna's GPSampler in the same run.
+"""How fast and how good: samplers with Gaussian processes beside Optuna's GPSampler in one run.
 
     python benchmarks/gp.py --seeds 3 [--problem hpolib/slice_localization] [--json gp.json]
 
@@ -8,6 +8,10 @@ which fit the models of the past; both the time that passes and the time of the 
 does not count what others do on the machine. Before anything is timed, the posterior of our
 models is compared with that of BoTorch. Printed are the seconds of a run, the milliseconds of its
 last suggestions, the ratio to GPSampler, and the normalised hypervolume on the way.
+
+Then the seconds of a suggestion of TransferSampler with ten past tasks of 200 trials each, after
+100 and 500 trials in ten dimensions with two objectives, beside GPSampler without any past (after
+100; the study is the "search" of benchmarks/suggest.py).
 """
 
 from __future__ import annotations
@@ -23,6 +27,7 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 import numpy as np
 import optuna
+import suggest
 import torch
 from botorch.models import SingleTaskGP
 from gpytorch.constraints import GreaterThan
@@ -30,6 +35,7 @@ from gpytorch.kernels import MaternKernel, ScaleKernel
 from gpytorch.likelihoods import GaussianLikelihood
 from gpytorch.means import ZeroMean
 
+from metatpe import TransferSampler
 from metatpe._gp.process import fit
 from metatpe.bench import get_method, get_problem, hypervolume_curve
 from metatpe.bench.methods import Start
@@ -37,7 +43,7 @@ from metatpe.bench.past import past_task
 from metatpe.bench.plan import plan
 
 RIVAL = "optuna-gp-log"
-METHODS = ("rgpe-ehvi", "rgpe-parego", "tstr-ehvi", "tstr-parego", "optuna-gp", RIVAL)
+METHODS = ("transfer", "rgpe-ehvi", "rgpe-parego", "tstr-ehvi", "tstr-parego", "optuna-gp", RIVAL)
 N_EVALUATIONS, N_LAST = 100, 20
 AT = (10, 20, 30, 50, 100)
 
@@ -95,6 +101,20 @@ def search(name: str, start: Start) -> tuple[np.ndarray, np.ndarray, np.ndarray]
     return hypervolume_curve(problem, values), wall, cpu
 
 
+def seconds_of(sampler: optuna.samplers.BaseSampler, n_trials: int) -> float:
+    """Return the median time of a suggestion after so many trials."""
+    study = suggest.filled_study("search", n_trials)
+    return float(np.median(suggest.time_suggestions(study, sampler, 5)))
+
+
+def show_suggestions() -> None:
+    for n in (100, 500):
+        seconds = seconds_of(TransferSampler(suggest.past_tasks(10, 200), seed=0), n)
+        print(f"TransferSampler, 10 x 200 past trials, after {n} trials: {seconds:.2f} s")
+    rival = seconds_of(optuna.samplers.GPSampler(seed=0), 100)
+    print(f"GPSampler, no past, after 100 trials: {rival:.2f} s")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--problem", default="hpolib/slice_localization")
@@ -110,6 +130,7 @@ def main() -> None:
     runs = [{name: search(name, start) for name in METHODS} for start in starts]
     results = {name: summary([run[name] for run in runs]) for name in METHODS}
     show(args.problem, results)
+    show_suggestions()
     if args.json:
         with open(args.json, "w") as file:
             json.dump({"problem": args.problem, "seeds": args.seeds, **results}, file, indent=1)
