@@ -248,18 +248,17 @@ def test_a_column_that_a_task_never_used_changes_no_prediction(rng: np.random.Ge
     np.testing.assert_allclose(model.predict(ENCODE(Z)), before)
 
 
-@pytest.mark.parametrize(
-    ("rows", "y"),
-    [
-        ([], []),
-        ([0], [0.0]),
-        ([0, 1, 2], [0.0, 0.0, 0.0]),
-        ([0] * 30, [0.0] * 30),
-        ([0] * 15 + [1] * 15, [1.0, -1.0] * 15),
-        ([0, 0, 1, 1, 2, 2], [2.0, -2.0, 0.0, 0.0, 1.0, -1.0]),
-    ],
-    ids=["none", "one", "constant", "one point 30 times", "two points, noise", "contradiction"],
-)
+DEGENERATE: dict[str, tuple[list[int], list[float]]] = {  # rows of some points, and losses
+    "none": ([], []),
+    "one": ([0], [0.0]),
+    "constant": ([0, 1, 2], [0.0, 0.0, 0.0]),
+    "one point 30 times": ([0] * 30, [0.0] * 30),
+    "two points, noise": ([0] * 15 + [1] * 15, [1.0, -1.0] * 15),
+    "contradiction": ([0, 0, 1, 1, 2, 2], [2.0, -2.0, 0.0, 0.0, 1.0, -1.0]),
+}
+
+
+@pytest.mark.parametrize(("rows", "y"), DEGENERATE.values(), ids=DEGENERATE)
 def test_a_degenerate_set_gives_finite_predictions(
     rows: list[int], y: list[float], rng: np.random.Generator
 ) -> None:

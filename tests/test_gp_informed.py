@@ -10,7 +10,7 @@ from helpers import MIXED, locked, random_points
 from scipy.optimize import approx_fprime
 from scipy.spatial.distance import cdist
 from scipy.stats import multivariate_normal, norm
-from test_gp import ENCODE, fitted
+from test_gp import DEGENERATE, ENCODE, fitted
 
 from metatpe._gp.informed import InformedProcess, _Loss, inform, means
 from metatpe._gp.process import GaussianProcess, Pairs
@@ -263,17 +263,7 @@ def test_a_believed_point_leaves_the_mean_as_it_is_and_is_certain(
     assert (variance_after[:3] <= 2.0 * JITTER).all()
 
 
-@pytest.mark.parametrize(
-    ("rows", "y"),
-    [
-        ([0], [0.0]),
-        ([0, 1, 2], [0.0, 0.0, 0.0]),
-        ([0] * 30, [0.0] * 30),
-        ([0] * 15 + [1] * 15, [1.0, -1.0] * 15),
-        ([0, 0, 1, 1, 2, 2], [2.0, -2.0, 0.0, 0.0, 1.0, -1.0]),
-    ],
-    ids=["one", "constant", "one point 30 times", "two points, noise", "contradiction"],
-)
+@pytest.mark.parametrize(("rows", "y"), DEGENERATE.values(), ids=DEGENERATE)
 def test_a_degenerate_study_gives_finite_predictions(
     rows: list[int], y: list[float], rng: np.random.Generator
 ) -> None:

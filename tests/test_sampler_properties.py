@@ -121,13 +121,8 @@ def check_records(study: Study) -> None:
             assert len(json.dumps(value)) <= 2046
 
 
-@few
-@given(case=cases())
-def test_every_suggestion_lies_in_the_space_and_weights_sum_to_one(
-    case: tuple[dict[str, BaseDistribution], Study, dict[str, Any]],
-) -> None:
-    space, study, given_settings = case
-    study.sampler = MetaTPESampler(**given_settings)
+def check_suggestions(study: Study, space: dict[str, BaseDistribution]) -> None:
+    """Ask for a few trials, an enqueued one first: all of the space, or without a parameter."""
     study.enqueue_trial({})
     for i in range(5):
         asked_for = dict(list(space.items())[i % 2 :]) or space
@@ -137,6 +132,16 @@ def test_every_suggestion_lies_in_the_space_and_weights_sum_to_one(
         if i % 2:
             study.tell(trial, [float(i)] * len(study.directions))
     check_records(study)
+
+
+@few
+@given(case=cases())
+def test_every_suggestion_lies_in_the_space_and_weights_sum_to_one(
+    case: tuple[dict[str, BaseDistribution], Study, dict[str, Any]],
+) -> None:
+    space, study, given_settings = case
+    study.sampler = MetaTPESampler(**given_settings)
+    check_suggestions(study, space)
 
 
 @fewer

@@ -49,7 +49,7 @@ from studies import (
     two_losses,
 )
 from test_contract import PASTS, past_tasks
-from test_sampler_properties import cases, check_records, few
+from test_sampler_properties import cases, check_suggestions, few
 
 from metatpe import MetaTPESampler, Space, Task, TransferSampler, transfer_history
 from metatpe._gp.informed import inform
@@ -573,15 +573,7 @@ def test_every_suggestion_lies_in_the_space_and_weights_sum_to_one(
 ) -> None:
     space, study, settings = case
     study.sampler = TransferSampler(**{name: settings[name] for name in SETTINGS})
-    study.enqueue_trial({})
-    for i in range(5):
-        asked_for = dict(list(space.items())[i % 2 :]) or space
-        trial = study.ask(asked_for)
-        assert set(trial.params) == set(asked_for)
-        assert in_space(trial.params, space)
-        if i % 2:
-            study.tell(trial, [float(i)] * len(study.directions))
-    check_records(study)
+    check_suggestions(study, space)
 
 
 def test_minus_infinity_is_the_best_and_infinity_the_worst() -> None:
