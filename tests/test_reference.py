@@ -62,13 +62,16 @@ class Plain:
     goods: list[reference.Density] = field(default_factory=list)
     bads: list[reference.Density] = field(default_factory=list)
 
-    def add(self, X: Floats, losses: Floats, violation: Floats) -> None:
+    def add(self, X: Floats, losses: Floats, violation: Floats, n_warm: int = 0) -> None:
+        """Take a task in; its first `n_warm` observations say nothing of the bad ones' width."""
         good, bad, levels = reference.split(losses.tolist(), violation.tolist(), GAMMA)
         if not self.goods:
             self.X, self.levels = X.tolist(), levels
         columns = plain_columns(self.columns)
         self.goods.append(reference.fit(columns, X[sorted(good)].tolist()))
-        self.bads.append(reference.fit(columns, X[sorted(bad)].tolist()))
+        own = [i for i in bad if i >= n_warm] or bad
+        *_, h = reference.fit(columns, X[own].tolist())
+        self.bads.append((columns, X[sorted(bad)].tolist(), h))
 
     def weights(self, drawn: Drawn) -> tuple[list[float], list[int]]:
         kept, past, n_tasks = reference.kept_columns(self.goods, GAMMA, ETA), [], len(self.goods)
@@ -171,7 +174,7 @@ def run_beside_the_reference(
         x = space.encode([trial.params])
         if n >= 5:
             plain = Plain(space.columns)
-            plain.add(X, losses, np.zeros(n))
+            plain.add(X, losses, np.zeros(n), n_warm=5)
             for source in sources:
                 plain.add(source.encode_in(space)[0], source.losses, source.violation)
             is_silent = len(plain.goods[0][1]) < ETA  # the past, after its warm starts

@@ -18,7 +18,7 @@ from optuna.distributions import BaseDistribution
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
-from metatpe._record import read_plan, turn_of
+from metatpe._record import is_warm_start, read_plan, turn_of
 from metatpe.space import Columns, Floats, Ints, Mask, Space
 from metatpe.tasks import is_counted, lateness_of, losses_of, violation_of
 
@@ -35,6 +35,7 @@ class Observations:
     losses: Floats  # (n, m)
     violation: Floats  # (n,)
     turns: Floats  # (n,), see `_record.turn_of`
+    is_warm: Mask  # (n,), which were warm starts
     lateness: Floats  # (n, 3)
     seen: Seen
 
@@ -150,8 +151,8 @@ class History:
         self._n_seen = 0
         self._open: set[int] = set()
         self._params: dict[int, Mapping[str, Any]] = {}
-        # Losses, violation, turn, lateness.
-        self._results = np.empty((0, len(self._directions) + 5))
+        # Losses, violation, turn, whether a warm start, lateness.
+        self._results = np.empty((0, len(self._directions) + 6))
         self._newest: dict[str, tuple[int, BaseDistribution]] = {}
         self._encodings: dict[Space, _Encoding] = {}
         self.longest = datetime.timedelta(0)  # of the finished trials' durations
@@ -198,6 +199,7 @@ class History:
             *losses_of(trial, self._directions),
             violation_of(trial),
             turn_of(trial),
+            is_warm_start(trial),
             *lateness_of(trial, self._directions),
         ]
         self._params[trial.number] = trial.params
@@ -236,7 +238,8 @@ class History:
             losses=results[:, :m],
             violation=results[:, m],
             turns=results[:, m + 1],
-            lateness=results[:, m + 2 :],
+            is_warm=results[:, m + 2] > 0.0,
+            lateness=results[:, m + 3 :],
             seen=encoding.seen,
         )
 

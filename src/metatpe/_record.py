@@ -170,6 +170,11 @@ def turn_of(trial: FrozenTrial) -> float:
     return {"past": 1.0, "own": -1.0}.get(turn, 0.0)
 
 
+def is_warm_start(trial: FrozenTrial) -> bool:
+    """Return whether a trial was given one of the past's best configurations."""
+    return trial.system_attrs.get(f"{_PLAN}:0", {}).get("warm") is not None
+
+
 def _is_plain(value: Any) -> bool:
     return value is None or isinstance(value, bool | int | float | str)
 

@@ -30,7 +30,7 @@ from optuna.trial import FrozenTrial
 from metatpe._acquisition import MAX_OWN, Densities, draw_candidates
 from metatpe._history import History, Moment, Observations, is_whole
 from metatpe._html import table
-from metatpe._kde import Parzen
+from metatpe._kde import Parzen, bandwidths
 from metatpe._kernel import MAX_EXACT, all_cells
 from metatpe._pareto import levels, split
 from metatpe._record import (
@@ -45,7 +45,7 @@ from metatpe._record import (
 from metatpe._transfer import Past, Settings
 from metatpe._trust import N_JUDGED, N_TURNS, chance_of_the_past
 from metatpe._warm_start import first_configurations
-from metatpe.space import Floats, Ints, Space
+from metatpe.space import Columns, Floats, Ints, Mask, Space
 from metatpe.tasks import Task, joined, n_usable, own_names
 
 _logger = logging.getLogger(__name__)
@@ -382,9 +382,9 @@ class MetaTPESampler(BaseSampler):
     ) -> Plan:
         """Return the candidate with the best acquisition, a new one unless it may repeat."""
         past = self._past(moment.space)
-        X_good, X_bad = self._split(moment)
+        X_good, X_bad, is_own = self._split(moment)
         good, weights, kept = past.weigh(X_good, *_judged(moment.observations, past))
-        target = Densities(good, Parzen.of_some(moment.space.columns, X_bad, MAX_OWN))
+        target = Densities(good, _bad_density(moment.space.columns, X_bad, is_own))
         tasks = [target, *past.densities]
         turn = self._turn(moment, weights)
         used = np.eye(1, len(tasks))[0] if turn == "own" else weights
@@ -412,12 +412,18 @@ class MetaTPESampler(BaseSampler):
         )
         return "past" if is_past else "own"
 
-    def _split(self, moment: Moment) -> tuple[Floats, Floats]:  # (n_good, d), (n_bad, d)
-        """Return the study's observations; what is being evaluated stands on the bad side."""
+    def _split(self, moment: Moment) -> tuple[Floats, Floats, Mask]:
+        """Return the good observations (n, d), the bad ones (k, d), and which of these are own.
+
+        What is being evaluated stands on the bad side; warm starts are not the study's own.
+        """
         done = moment.observations
         is_good = split(done.losses, done.violation, self._settings.gamma, done.lateness)
-        bad = done.X[~is_good]
-        return done.X[is_good], np.vstack([bad, moment.running]) if len(moment.running) else bad
+        bad, is_own = done.X[~is_good], ~done.is_warm[~is_good]
+        if len(moment.running):
+            bad = np.vstack([bad, moment.running])
+            is_own = np.append(is_own, np.ones(len(moment.running), dtype=np.bool_))
+        return done.X[is_good], bad, is_own
 
     def _new_at_random(self, moment: Moment, purpose: str) -> Floats:  # (k, d), k >= 1
         """Return random configurations that nobody has evaluated, as long as there are any."""
@@ -436,6 +442,16 @@ class MetaTPESampler(BaseSampler):
             )
             return X
         return X[is_new]
+
+
+def _bad_density(columns: Columns, X: Floats, is_own: Mask) -> Parzen:  # (k, d), (k,)
+    """Return the density of the bad observations, its kernels as wide as the own ones say.
+
+    `_trust` says why; among thousands a few warm starts do not matter.
+    """
+    if len(X) > MAX_OWN or not is_own.any():
+        return Parzen.of_some(columns, X, MAX_OWN)
+    return Parzen(columns, X, bandwidths(columns, X[is_own]))
 
 
 def _judged(done: Observations, past: Past) -> tuple[Floats, Ints]:  # (n, d), (n,)
