@@ -288,7 +288,7 @@ class OneCoefficient(RGPESampler):
         models = []
         for j, y in enumerate(study.y.T):
             mean = [_Weighed([task[j] for task in everyone], shares)] if len(everyone) else []
-            models.append(inform(mean, study.features, y, past.encoder.owner, study.is_used))  # type: ignore[arg-type]
+            models += inform(mean, study.features, [y], past.encoder.owner, study.is_used)  # type: ignore[arg-type]
 
         def predict(features: Floats) -> tuple[Floats, Floats]:
             mean, variance = zip(*[model.predict(features) for model in models], strict=True)

@@ -153,7 +153,7 @@ def test_the_fit_is_the_most_probable_one_by_the_likelihood_of_gpytorch(
             prior = theirs.likelihood(theirs(*theirs.train_inputs))
             likelihood = prior.log_prob(theirs.train_targets).item()
         likelihood += norm.logpdf(log_lengths, np.log(np.sqrt(2) / 2), 1.0).sum()
-        likelihood += norm.logpdf(log_noise, -4.0, 1.0)
+        likelihood += norm.logpdf(log_noise, -6.0, 2.0)
         return likelihood - 3.0 * log_amplitude - 3.0 * np.exp(-log_amplitude)
 
     best = (-np.log(model.scale), np.log(model.noise), np.log(model.amplitude))
@@ -200,7 +200,7 @@ def test_what_a_fit_minimises_is_the_posterior_density_of_its_settings(
         a2 = (y @ np.linalg.solve(C, y) + 6.0) / (15 + 6.0)
         density = multivariate_normal.logpdf(y, cov=a2 * C) - 3.0 * np.log(a2) - 3.0 / a2
         density += norm.logpdf(theta[:-1], np.log(np.sqrt(5) / 2), 1.0).sum()
-        return float(-density - norm.logpdf(theta[-1], -4.0, 1.0))
+        return float(-density - norm.logpdf(theta[-1], -6.0, 2.0))
 
     thetas = rng.normal(size=(4, 6)) - 0.5
     found = [_negative_log_posterior(theta, pairs, y)[0] - brute_force(theta) for theta in thetas]

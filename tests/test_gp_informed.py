@@ -46,7 +46,8 @@ def some_past(n_tasks: int, rng: np.random.Generator) -> Past:
 
 
 def informed(past: Past, X: Floats, y: Floats) -> InformedProcess:
-    return inform(past, ENCODE(X), y, ENCODE.owner, ALL)
+    (process,) = inform(past, ENCODE(X), [y], ENCODE.owner, ALL)
+    return process
 
 
 def plain_matern(a: Floats, b: Floats) -> Floats:  # (n, p), (k, p) -> (n, k)
@@ -66,7 +67,7 @@ def test_the_posterior_is_the_dense_conditioning_of_all_unknowns(
     X, Z = (ENCODE(random_points(MIXED.columns, k, rng)) for k in (n, 7))
     y, scale = rng.normal(size=n), rng.uniform(0.3, 2.0, size=X.shape[1])
     noise, a2, b = 0.02, 0.7, 1.3
-    process = InformedProcess.of(past, X, y, (scale, noise, a2, b))
+    process = InformedProcess.of(past, X, means(past, X), y, (scale, noise, a2, b))
 
     # The unknowns are c, b_1, ..., b_M, g(X), g(Z); what is observed is a linear map of them.
     both = np.vstack([X, Z])
@@ -121,7 +122,7 @@ def test_what_a_fit_minimises_is_the_posterior_density_of_its_settings(
         C = np.exp(log_a2) * C + 1.0 + b**2 / 2 * explained @ explained.T + JITTER * np.eye(15)
         density = multivariate_normal.logpdf(rest, cov=C)
         density += norm.logpdf(log_lengths, np.log(np.sqrt(5) / 2), 1.0).sum()
-        density += norm.logpdf(log_noise, -4.0, 1.0) + norm.logpdf(log_a2, np.log(0.5), 1.0)
+        density += norm.logpdf(log_noise, -6.0, 2.0) + norm.logpdf(log_a2, np.log(0.5), 1.0)
         return float(-density)
 
     found = [loss(theta)[0] - brute_force(theta) for theta in rng.normal(size=(4, 7)) - 0.5]

@@ -671,7 +671,7 @@ def test_the_scale_is_the_one_on_which_the_losses_are_smooth(name: str, seed: in
     X = np.vstack([rng.random((15, 2)), 0.3 + 0.05 * rng.normal(size=(25, 2))])  # of a search
     (scores,) = all_scores(losses(X)[:, None], np.zeros(len(X)))
     is_used = np.ones(2, dtype=np.bool_)
-    chosen = _best_on_its_scale([inform([], X, y, np.arange(2), is_used) for y in scores])
+    chosen = _best_on_its_scale(inform([], X, scores, np.arange(2), is_used))
     expected = scale(losses(X))
     np.testing.assert_allclose(chosen.y, (expected - expected.mean()) / expected.std())
 

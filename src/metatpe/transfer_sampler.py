@@ -117,15 +117,13 @@ class TransferSampler(SurrogateSampler):
 
 def _fitted(study: Observed, past: PastModels, chosen: Ints) -> list[InformedProcess]:
     """Return the model of each objective, on the scale that suits it."""
-    by_task, found = past.models(chosen), []
-    for j, scales in enumerate(study.scales):
-        own, owner = [models[j] for models in by_task], past.encoder.owner
-        found.append(
-            _best_on_its_scale(
-                [inform(own, study.features, y, owner, study.is_used) for y in scales]
-            )
+    by_task, owner = past.models(chosen), past.encoder.owner
+    return [
+        _best_on_its_scale(
+            inform([models[j] for models in by_task], study.features, scales, owner, study.is_used)
         )
-    return found
+        for j, scales in enumerate(study.scales)
+    ]
 
 
 def _best_on_its_scale(models: Sequence[InformedProcess]) -> InformedProcess:

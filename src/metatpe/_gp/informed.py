@@ -39,6 +39,8 @@ from scipy.linalg import cho_solve, solve_triangular
 from metatpe._gp.process import (
     LEAST_NOISE,
     LENGTHS,
+    NOISE,
+    NOISE_SPREAD,
     NOISES,
     GaussianProcess,
     Pairs,
@@ -75,13 +77,14 @@ class InformedProcess:
         cls,
         past: Sequence[GaussianProcess],
         features: Floats,
+        explained: Floats,  # what `means` returns for them
         y: Floats,
         settings: tuple[Floats, float, float, float],  # scale, noise, amplitude, believed
         n_sure: int = 0,
     ) -> InformedProcess:
         """Return the process with these observations and settings, the last ones without noise."""
         scale, noise, amplitude, believed = settings
-        explained, points = means(past, features), features * scale
+        points = features * scale
         C = amplitude * matern(squared_distances(points, points))
         C += _of_the_past(explained, explained, believed)
         is_noisy = np.arange(len(y)) < len(y) - n_sure
@@ -113,6 +116,7 @@ class InformedProcess:
         return InformedProcess.of(
             self.past,
             np.vstack([self.features, features]),
+            np.vstack([self.explained, means(self.past, features)]),
             np.concatenate([self.y, self.predict(features)[0]]),
             (self.scale, self.noise, self.amplitude, self.believed),
             n_sure=len(features),
@@ -148,28 +152,37 @@ class InformedProcess:
 
 
 def inform(
-    past: Sequence[GaussianProcess], features: Floats, y: Floats, owner: Ints, is_used: Mask
-) -> InformedProcess:
-    """Return the process whose settings are most probable given the observations.
+    past: Sequence[GaussianProcess],
+    features: Floats,
+    scales: Sequence[Floats],
+    owner: Ints,
+    is_used: Mask,
+) -> list[InformedProcess]:
+    """Return the process whose settings are most probable, one for each scale of the losses.
 
     Args:
         past: The models of the past tasks.
         features: (n, p), of the observations.
-        y: (n,), standardised.
+        scales: (n,) each, what was observed, standardised.
         owner: (p,), the column of each feature.
         is_used: (d,), which columns have a part.
     """
     explained = means(past, features)
-    spread = float(np.var(_mean(explained))) if len(y) else 1.0 - _UNEXPLAINED
+    pairs = Pairs.of(features, owner, is_used)
+    spread = float(np.var(_mean(explained))) if len(features) else 1.0 - _UNEXPLAINED
     believed = 1.0 / math.sqrt(spread + _UNEXPLAINED)
-    settings = np.zeros(len(owner)), LEAST_NOISE, math.exp(_LOG_AMPLITUDE), believed
-    if len(y):
-        pairs = Pairs.of(features, owner, is_used)
-        loss = _Loss(pairs, y - believed * _mean(explained), explained, believed)
-        *log_lengths, log_noise, log_amplitude = loss.minimum()
-        scale = pairs.scale(log_lengths)
-        settings = scale, math.exp(log_noise), math.exp(log_amplitude), believed
-    return InformedProcess.of(past, features, y, settings)
+    found, theta = [], None
+    for y in scales:
+        scale, noise, amplitude = np.zeros(len(owner)), LEAST_NOISE, math.exp(_LOG_AMPLITUDE)
+        if len(y):
+            loss = _Loss(pairs, y - believed * _mean(explained), explained, believed)
+            theta = loss.minimum(theta)  # which is near on another scale
+            *log_lengths, log_noise, log_amplitude = theta
+            scale = pairs.scale(log_lengths)
+            noise, amplitude = math.exp(log_noise), math.exp(log_amplitude)
+        settings = scale, noise, amplitude, believed
+        found.append(InformedProcess.of(past, features, explained, y, settings))
+    return found
 
 
 class _Loss:
@@ -181,12 +194,13 @@ class _Loss:
         self._between = fixed[pairs.first, pairs.second]
         self._diagonal = np.diagonal(fixed) + _JITTER
         lengths = np.full(len(pairs.columns), pairs.middle)
-        self._middle = np.append(lengths, [-4.0, _LOG_AMPLITUDE])
+        self._middle = np.append(lengths, [NOISE, _LOG_AMPLITUDE])
+        self._spread = np.append(np.ones(len(lengths)), [NOISE_SPREAD, 1.0])
 
-    def minimum(self) -> Floats:  # (d + 2,)
-        """Return the most probable settings."""
+    def minimum(self, start: Floats | None = None) -> Floats:  # (d + 2,)
+        """Return the most probable settings, from the middle of their priors or another start."""
         bounds = [LENGTHS] * len(self._pairs.columns) + [NOISES, _AMPLITUDES]
-        return minimum(self, self._middle, bounds)
+        return minimum(self, self._middle if start is None else start, bounds)
 
     def __call__(self, theta: Floats) -> tuple[float, Floats]:  # (d + 2,)
         """Return the loss and its gradient."""
@@ -203,9 +217,10 @@ class _Loss:
         by_noise = amplitude * noise * trace / 2
         by_amplitude = amplitude * (float(between @ k) + (1.0 + noise) * trace / 2)
         off = theta - self._middle
+        from_prior = off / self._spread**2
         log_root = float(np.log(np.diagonal(factor)).sum())
-        value = float(self._rest @ alpha) / 2 + log_root + float(off @ off) / 2
-        return value, np.append(by_lengths, [by_noise, by_amplitude]) + off
+        value = float(self._rest @ alpha) / 2 + log_root + float(off @ from_prior) / 2
+        return value, np.append(by_lengths, [by_noise, by_amplitude]) + from_prior
 
 
 def means(past: Sequence[GaussianProcess], features: Floats) -> Floats:  # (C, p) -> (C, M)

@@ -3,7 +3,7 @@ r"""A Gaussian process of one objective in a mixed space.
     k(x, x') = (1 + r + r^2 / 3) exp(-r),   r^2 = 5 sum_j delta_j(x, x') / l_j^2     Matern 5/2
     delta_j  = (x_j - x'_j)^2  of an ordered column;  0 or 1 of a categorical one
     f ~ GP(0, a^2 k),   y = f(x) + noise of variance a^2 s^2,   y standardised
-    log l_j ~ N(log(sqrt(d) / 2), 1),   log s^2 ~ N(-4, 1), s^2 >= 1e-4,   a^2 ~ InvGamma(2, 3)
+    log l_j ~ N(log(sqrt(d) / 2), 1),   log s^2 ~ N(-6, 2^2), s^2 >= 1e-6,   a^2 ~ InvGamma(2, 3)
     mean(x) = k(x, X) C^-1 y,   variance(x) = a^2 (1 - k(x, X) C^-1 k(X, x)),   C = K + s^2 I
 
 The settings maximise the posterior density, and depend on the data alone, not on an earlier fit.
@@ -38,11 +38,12 @@ from scipy.optimize import fmin_l_bfgs_b
 
 from metatpe.space import Columns, Floats, Ints, Mask
 
-LEAST_NOISE = 1e-4
+LEAST_NOISE = 1e-6
 _JITTER = 1e-6
 _MAX_CACHED = 1 << 14  # pairs of points that are looked at together
 LENGTHS = (math.log(0.01), math.log(100.0))  # bounds of log l
 NOISES = (math.log(LEAST_NOISE), 0.0)  # and of log s^2
+NOISE, NOISE_SPREAD = -6.0, 2.0  # the prior of log s^2
 
 
 class Encoder:
@@ -211,7 +212,7 @@ def minimum(
 def _most_probable(pairs: Pairs, y: Floats) -> Floats:  # (d + 1,)
     """Return the logarithms of the length scales and of the noise."""
     d, middle = len(pairs.columns), pairs.middle
-    start = np.append(np.full(d, middle), -4.0)
+    start = np.append(np.full(d, middle), NOISE)
     bounds = [LENGTHS] * d + [NOISES]
     return minimum(lambda theta: _negative_log_posterior(theta, pairs, y), start, bounds)
 
@@ -224,11 +225,12 @@ def _negative_log_posterior(theta: Floats, pairs: Pairs, y: Floats) -> tuple[flo
     alpha = cho_solve((factor, True), y, check_finite=False)
     amplitude = (float(y @ alpha) + 6.0) / (n + 6.0)
     W = inverse(factor) - np.outer(alpha, alpha) / amplitude
-    from_prior = theta - np.append(np.full(len(log_lengths), pairs.middle), -4.0)
+    off = theta - np.append(np.full(len(log_lengths), pairs.middle), NOISE)
+    from_prior = off / np.append(np.ones(len(log_lengths)), NOISE_SPREAD**2)
     value = (n / 2 + 3) * math.log(amplitude) + float(np.log(np.diagonal(factor)).sum())
     gradient = pairs.by_log_lengths(log_lengths, W[pairs.first, pairs.second] * slope)
     gradient = np.append(gradient, noise / 2 * np.trace(W)) + from_prior
-    return value + float(from_prior @ from_prior) / 2, gradient
+    return value + float(off @ from_prior) / 2, gradient
 
 
 def solved(factor: Floats, right: Floats) -> Floats:  # (n, n), (n, ...) -> (n, ...)

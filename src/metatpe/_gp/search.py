@@ -5,7 +5,7 @@ caller names. From the best of them a local search goes on, one coordinate at a 
 
     categorical    every other choice
     stepped        one and two cells up and down, and one random cell
-    continuous     Gaussian steps of width 0.2, 0.1, ..., halved from round to round
+    continuous     Gaussian steps of width 0.2, 0.08, ..., 0.4 times as wide from round to round
 
 A discrete coordinate is always in a cell, never between two; the point that is returned is one of
 those that were scored. A finite space of at most `MAX_EXACT` configurations is scored as a whole.
@@ -25,8 +25,8 @@ from metatpe.space import Columns, Floats, Ints, Mask
 Score = Callable[[Floats], Floats]  # (C, d) -> (C,)
 Allowed = Callable[[Floats], Mask]  # (C, d) -> (C,)
 
-_N_STARTS = 8
-_N_ROUNDS = 12
+_N_STARTS = 5
+_N_ROUNDS = 9
 _N_STEPS = 4  # of a continuous coordinate in one round
 
 
@@ -59,7 +59,7 @@ def climb(
     top = np.argsort(-values, kind="stable")[:_N_STARTS]
     X, values = X[top], values[top]
     for i in range(_N_ROUNDS):
-        near, start = _neighbours(X, columns, 0.2 * 0.5**i, rng)
+        near, start = _neighbours(X, columns, 0.2 * 0.4**i, rng)
         is_open = is_allowed(near)
         before = values
         X, values = _best_of_each(X, values, near[is_open], start[is_open], score)
