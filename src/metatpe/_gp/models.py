@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from metatpe._gp.branches import Branches
 from metatpe._gp.process import Encoder, GaussianProcess, fit
 from metatpe._gp.transform import all_scores, scores
 from metatpe._history import Moment
@@ -82,7 +83,8 @@ class Observed:
         rows = thinned(rows[~np.isnan(done.X[rows]).all(axis=1)])
         is_good = _is_finished(done.losses[rows], done.violation[rows])
         scales = [[z[rows] for z in own] for own in scales]
-        running, features = encoder(moment.running), encoder(done.X[rows])
+        branches = Branches.of(moment.space.columns, done.X)
+        running, features = encoder(branches(moment.running)), encoder(done.X[rows])
         return cls(done.X[rows], y[rows], features, running, is_good, scales)
 
     @property

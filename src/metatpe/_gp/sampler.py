@@ -16,6 +16,7 @@ import numpy as np
 from optuna.study import Study
 from optuna.trial import FrozenTrial
 
+from metatpe._gp.branches import Branches
 from metatpe._gp.ehvi import Boxes
 from metatpe._gp.models import PastModels
 from metatpe._gp.search import candidates, climb
@@ -68,9 +69,12 @@ class SurrogateSampler(MetaTPESampler):
         past = self._models(moment)
         surrogate = self._surrogate(moment, past)
         improvement = self._improvement(surrogate.reached, rng)
-        best = self._search(
-            moment, surrogate, lambda X: improvement(*surrogate.predict(past.encoder(X))), rng
-        )
+        branches = Branches.of(moment.space.columns, moment.observations.X)
+
+        def score(X: Floats) -> Floats:  # (C, d) -> (C,)
+            return improvement(*surrogate.predict(past.encoder(branches(X))))
+
+        best = self._search(moment, surrogate, branches, score, rng)
         return Plan("acquisition", moment.values(best), surrogate.weights)
 
     def _read(self, study: Study) -> tuple[History, list[FrozenTrial]]:
@@ -83,22 +87,26 @@ class SurrogateSampler(MetaTPESampler):
         self,
         moment: Moment,
         surrogate: Surrogate,
+        branches: Branches,
         score: Callable[[Floats], Floats],
         rng: np.random.Generator,
     ) -> Floats:  # (d,)
         """Return the new configuration with the best score."""
         columns = moment.space.columns
 
-        def is_open(X: Floats) -> Mask:
+        def is_new(X: Floats) -> Mask:  # (C, d) -> (C,)
+            return moment.is_new(X) & branches.is_new(X)
+
+        def is_open(X: Floats) -> Mask:  # (C, d) -> (C,)
             is_as_fixed: Mask = (moment.with_fixed(X) == X).all(axis=1)
-            return is_as_fixed & moment.is_new(X)
+            return is_as_fixed & is_new(X)
 
         # Workers that collided would go on colliding; of fewer candidates they have other ones.
         n = _N_CANDIDATES // 4**moment.attempt
         X = np.vstack([candidates(columns, surrogate.starts, n, rng), surrogate.past_best])
         X = moment.with_fixed(X)
-        is_new = moment.is_new(X)
-        X = X[is_new] if is_new.any() else self._new_at_random(moment, "acquisition")
+        new = X[is_new(X)]
+        X = new if len(new) else self._new_at_random(moment, "acquisition")
         if moment.attempt:
             return np.asarray(X[np.argmax(score(X))])
         return climb(X, columns, score, is_open, rng)
