@@ -3,13 +3,13 @@
 import numpy as np
 import optuna
 import pytest
-from helpers import locked
+from helpers import NAN, locked
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
 from metatpe import MetaTPESampler, Space, TransferSampler
 from metatpe._gp.branches import Branches
 from metatpe.baselines import RGPESampler
-from metatpe.space import Floats
+from metatpe.space import Floats, Mask
 
 UNIT = FloatDistribution(0.0, 1.0)
 SPACE = Space(
@@ -24,7 +24,7 @@ SPACE = Space(
         "warmup": UNIT,
     }
 )
-OPT, LAYERS = SPACE.names.index("opt"), SPACE.names.index("layers")
+OPT, MOMENTUM = SPACE.names.index("opt"), SPACE.names.index("momentum")
 
 
 def used(params: dict[str, object]) -> dict[str, object]:
@@ -45,8 +45,12 @@ def observed(n: int, rng: np.random.Generator) -> Floats:
     return locked(SPACE.encode([used(p) for p in SPACE.decode(candidates(n, rng))]))
 
 
+def learned(X: Floats) -> Branches:
+    return Branches.of(SPACE.columns, X, X[:0])
+
+
 def test_a_candidate_loses_what_its_branch_does_not_use(rng: np.random.Generator) -> None:
-    branches = Branches.of(SPACE.columns, observed(120, rng))
+    branches = learned(observed(120, rng))
     X = candidates(200, rng)
     expected = SPACE.encode([used(p) for p in SPACE.decode(X)])
     np.testing.assert_array_equal(branches(X), expected)
@@ -55,7 +59,7 @@ def test_a_candidate_loses_what_its_branch_does_not_use(rng: np.random.Generator
 def test_without_branches_a_candidate_stays_as_it_is(rng: np.random.Generator) -> None:
     X = candidates(50, rng)
     for known in (X, X[:1], X[:0]):
-        np.testing.assert_array_equal(Branches.of(SPACE.columns, known)(X), X)
+        np.testing.assert_array_equal(learned(known)(X), X)
 
 
 def test_what_was_used_before_a_parameter_was_added_is_no_branch(
@@ -64,18 +68,53 @@ def test_what_was_used_before_a_parameter_was_added_is_no_branch(
     known = candidates(60, rng).copy()
     known[:30, SPACE.names.index("rate")] = np.nan
     X = candidates(50, rng)
-    np.testing.assert_array_equal(Branches.of(SPACE.columns, locked(known))(X), X)
+    np.testing.assert_array_equal(learned(locked(known))(X), X)
 
 
-def test_single_trials_that_ended_early_do_not_hide_the_branches(rng: np.random.Generator) -> None:
+def is_sgd(X: Floats) -> Mask:
+    found: Mask = SPACE.columns.cells(X[:, OPT], OPT) == 1
+    return found
+
+
+def assert_momentum_is_sgds(branches: Branches, X: Floats) -> None:
+    np.testing.assert_array_equal(~np.isnan(branches(X)[:, MOMENTUM]), is_sgd(X))
+
+
+@pytest.mark.parametrize("missing", [slice(1, OPT), slice(1, None), slice(None)])
+def test_single_trials_that_ended_early_do_not_hide_the_branches(
+    missing: slice, rng: np.random.Generator
+) -> None:
     known = observed(100, rng).copy()
-    known[:3, 1:] = np.nan
-    known[:3, [OPT, LAYERS]] = candidates(3, rng)[:, [OPT, LAYERS]]
-    X = candidates(100, rng)
-    is_adam = SPACE.columns.cells(X[:, OPT], OPT) == 0
-    momentum = SPACE.names.index("momentum")
-    found = Branches.of(SPACE.columns, locked(known))(X)
-    np.testing.assert_array_equal(np.isnan(found[:, momentum]), is_adam)
+    known[:2, missing] = NAN
+    assert_momentum_is_sgds(learned(locked(known)), candidates(100, rng))
+
+
+def test_a_branch_that_was_left_long_ago_is_still_known(rng: np.random.Generator) -> None:
+    known = observed(1000, rng)
+    left = np.vstack([known[:20], known[~is_sgd(known)]])
+    assert_momentum_is_sgds(learned(locked(left)), candidates(100, rng))
+
+
+def test_a_branch_that_was_tried_once_is_known(rng: np.random.Generator) -> None:
+    known = observed(100, rng)
+    once = np.vstack([known[~is_sgd(known)], known[is_sgd(known)][:1]])
+    assert_momentum_is_sgds(learned(locked(once)), candidates(100, rng))
+
+
+def test_a_choice_that_was_never_tried_keeps_its_values() -> None:
+    space = Space({"opt": CategoricalDistribution(["adam", "sgd", "rms"]), "x": UNIT})
+    known = space.encode([{"opt": "adam"}] * 12 + [{"opt": "sgd", "x": 0.3}] * 8)
+    X = locked(space.encode([{"opt": opt, "x": 0.5} for opt in ("adam", "sgd", "rms")]))
+    found = Branches.of(space.columns, locked(known), X[:0])(X)
+    np.testing.assert_array_equal(np.isnan(found[:, 1]), [True, False, False])
+
+
+def test_what_is_being_evaluated_is_not_new(rng: np.random.Generator) -> None:
+    known, X = observed(100, rng), candidates(1, rng)
+    other = X.copy()
+    other[~is_sgd(X), MOMENTUM] = 1.0 - X[~is_sgd(X), MOMENTUM]  # which it does not use
+    assert learned(known).is_new(X).all()
+    assert not Branches.of(SPACE.columns, known, locked(other)).is_new(X).any()
 
 
 def objectives(trial: optuna.Trial) -> tuple[float, float]:

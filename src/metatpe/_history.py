@@ -298,18 +298,29 @@ class Moment:
         running = self.history.running(self.trials)
         return [t for t in running if t.number != self.trial.number]
 
-    @cached_property
+    @property
     def running(self) -> Floats:  # (r, d)
         """The configurations that others are evaluating, as far as they are known."""
-        params = []
+        return self._running[0]
+
+    @property
+    def is_running_warm(self) -> Mask:  # (r,)
+        """Which of these are warm starts."""
+        return self._running[1]
+
+    @cached_property
+    def _running(self) -> tuple[Floats, Mask]:
+        params, is_warm = [], []
         for other in self._others:
             if not self._is_stale(other):
                 plan = read_plan(other)
                 params.append({**(plan.params if plan else {}), **other.params})
+                is_warm.append(is_warm_start(other))
         if not params:
-            return np.empty((0, len(self.space)))
+            return np.empty((0, len(self.space))), np.empty(0, dtype=np.bool_)
         X = self.space.encode(params)
-        return X[~np.isnan(X).all(axis=1)]
+        is_known = ~np.isnan(X).all(axis=1)
+        return X[is_known], np.array(is_warm)[is_known]
 
     def _is_stale(self, other: FrozenTrial) -> bool:
         """Return whether a RUNNING trial was probably left behind by a worker that died."""

@@ -422,7 +422,7 @@ class MetaTPESampler(BaseSampler):
         bad, is_own = done.X[~is_good], ~done.is_warm[~is_good]
         if len(moment.running):
             bad = np.vstack([bad, moment.running])
-            is_own = np.append(is_own, np.ones(len(moment.running), dtype=np.bool_))
+            is_own = np.append(is_own, ~moment.is_running_warm)
         return done.X[is_good], bad, is_own
 
     def _new_at_random(self, moment: Moment, purpose: str) -> Floats:  # (k, d), k >= 1

@@ -103,6 +103,7 @@ class TransferSampler(SurrogateSampler):
             reached=np.vstack([y[study.is_good], _predictions(models, study.running)[0]]),
             starts=study.front,
             past_best=past.best(chosen),
+            branches=study.branches,
             weights=dict(zip((TARGET, *past.names), weights.tolist(), strict=True)),
         )
 

@@ -72,6 +72,7 @@ class Observed:
     running: Floats  # (r, p), features of what others are evaluating
     is_good: Mask  # (n,), feasible and finished
     scales: list[list[Floats]]  # of each objective, its column of y on this scale and on others
+    branches: Branches
 
     @classmethod
     def of(cls, moment: Moment, encoder: Encoder) -> Observed:
@@ -83,9 +84,9 @@ class Observed:
         rows = thinned(rows[~np.isnan(done.X[rows]).all(axis=1)])
         is_good = _is_finished(done.losses[rows], done.violation[rows])
         scales = [[z[rows] for z in own] for own in scales]
-        branches = Branches.of(moment.space.columns, done.X)
+        branches = Branches.of(moment.space.columns, done.X, moment.running)
         running, features = encoder(branches(moment.running)), encoder(done.X[rows])
-        return cls(done.X[rows], y[rows], features, running, is_good, scales)
+        return cls(done.X[rows], y[rows], features, running, is_good, scales, branches)
 
     @property
     def front(self) -> Floats:  # (k, d)

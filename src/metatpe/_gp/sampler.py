@@ -38,6 +38,7 @@ class Surrogate:
     reached: Floats  # (n, m), what has been reached
     starts: Floats  # (k, d), good configurations, to look for better ones nearby
     past_best: Floats  # (k, d), what was good in the past
+    branches: Branches  # what a configuration will use
     weights: Mapping[str, float]  # of the study and the past tasks, for the record
 
 
@@ -69,12 +70,11 @@ class SurrogateSampler(MetaTPESampler):
         past = self._models(moment)
         surrogate = self._surrogate(moment, past)
         improvement = self._improvement(surrogate.reached, rng)
-        branches = Branches.of(moment.space.columns, moment.observations.X)
 
         def score(X: Floats) -> Floats:  # (C, d) -> (C,)
-            return improvement(*surrogate.predict(past.encoder(branches(X))))
+            return improvement(*surrogate.predict(past.encoder(surrogate.branches(X))))
 
-        best = self._search(moment, surrogate, branches, score, rng)
+        best = self._search(moment, surrogate, score, rng)
         return Plan("acquisition", moment.values(best), surrogate.weights)
 
     def _read(self, study: Study) -> tuple[History, list[FrozenTrial]]:
@@ -87,7 +87,6 @@ class SurrogateSampler(MetaTPESampler):
         self,
         moment: Moment,
         surrogate: Surrogate,
-        branches: Branches,
         score: Callable[[Floats], Floats],
         rng: np.random.Generator,
     ) -> Floats:  # (d,)
@@ -95,7 +94,7 @@ class SurrogateSampler(MetaTPESampler):
         columns = moment.space.columns
 
         def is_new(X: Floats) -> Mask:  # (C, d) -> (C,)
-            return moment.is_new(X) & branches.is_new(X)
+            return moment.is_new(X) & surrogate.branches.is_new(X)
 
         def is_open(X: Floats) -> Mask:  # (C, d) -> (C,)
             is_as_fixed: Mask = (moment.with_fixed(X) == X).all(axis=1)

@@ -85,6 +85,7 @@ class TransferGPSampler(SurrogateSampler):
             reached=ensemble.predict(study.reached)[0],
             starts=study.front,
             past_best=past.best(range(len(past.names))),
+            branches=study.branches,
             weights=dict(zip((TARGET, *past.names), weights.tolist(), strict=True)),
         )
 
