@@ -14,6 +14,9 @@ TEST_MIN := $(filter-out $(addprefix tests/test_,docs.py release.py examples.py 
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
+# Two processes of tests on two cores: with threads of their own the models' small matrices take twice as long.
+test test-all test-min: export OMP_NUM_THREADS = 1
+
 .PHONY: help demo test test-all test-min lint format docs dist clean FORCE
 
 help:  ## list the targets
