@@ -40,6 +40,7 @@ from studies import (
 )
 
 from metatpe import MetaTPESampler, Space, Task, transfer_history
+from metatpe._history import Moment
 from metatpe._record import Plan, Turn, read_plan, system_attributes
 
 MAX_CHARACTERS = 2046  # what every relational storage takes for one attribute
@@ -153,6 +154,99 @@ def test_without_warm_starts_the_past_speaks_from_the_first_choice_on() -> None:
     study = new_study(sampler, ONE)
     evaluate(study, 8, losses=lambda params: two_losses(params)[:1])
     assert all(r.weights["target"] < 1.0 for r in transfer_history(study)[5:])
+
+
+# A past that is upside down ----------------------------------------------------------------------
+
+
+def negated(params: Params) -> list[float]:
+    return [-loss for loss in two_losses(params)]
+
+
+def upside_down(directions: tuple[str, ...] = TWO) -> list[Study]:
+    return [
+        past_study(negated, seed=i, name=f"past {i}", n=40, space=SQUARE, directions=directions)
+        for i in range(3)
+    ]
+
+
+def warm_indices(study: Study) -> list[int]:
+    plans = [read_plan(t) for t in study.trials]
+    return [p.warm_index for p in plans if p is not None and p.warm_index is not None]
+
+
+@pytest.mark.parametrize("directions", [ONE, TWO])
+def test_a_past_that_is_upside_down_gives_its_worst_configurations_and_that_is_said_once(
+    directions: tuple[str, ...], caplog: pytest.LogCaptureFixture
+) -> None:
+    sources = upside_down(directions)
+    study = new_study(MetaTPESampler(sources, seed=0), directions)
+    suggested = evaluate(study, 40, space=SQUARE)
+    later = [r.number for r in transfer_history(study) if r.origin == "warm_start"][5:]
+    assert 0 < len(later) <= 5
+    assert max(later) <= 25
+    stored = [t for source in sources for t in source.trials]
+    of_the_past = [next(t.values for t in stored if t.params == suggested[i]) for i in later]
+    assert np.mean(of_the_past) > np.mean([t.values for t in stored])  # bad there
+    values = np.array([t.values for t in study.trials])
+    assert values[later].mean() < values[:5].mean()  # and good here
+    assert caplog.text.count("wrong order") == 1
+    assert len(set(warm_indices(study))) == 5 + len(later)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_past_that_fits_is_never_turned_round(seed: int) -> None:
+    sources = [past_study(seed=i, name=f"past {i}", n=40, space=SQUARE) for i in range(3)]
+    study = new_study(MetaTPESampler(sources, seed=seed))
+    evaluate(study, 30, space=SQUARE)
+    assert len(warm_indices(study)) == 5
+
+
+@pytest.mark.parametrize("settings", [{"warm_start": False}, {"weights": "uniform"}])
+def test_without_warm_starts_or_similarity_no_past_is_turned_round(
+    settings: dict[str, Any],
+) -> None:
+    study = new_study(MetaTPESampler(upside_down(), seed=0, **settings))
+    evaluate(study, 30, space=SQUARE)
+    assert len(warm_indices(study)) == (5 if settings.get("warm_start", True) else 0)
+
+
+def up_to_the_turn(sources: list[Study]) -> Study:
+    """Return a study whose next trial is the first one of the past turned round."""
+    study = new_study(MetaTPESampler(sources, seed=0))
+    while len(warm_indices(study)) < 6:
+        evaluate(study, 1, space=SQUARE)
+    return new_study(MetaTPESampler(sources, seed=0), trials=study.trials[:-1])
+
+
+def test_a_trial_enqueued_by_hand_keeps_what_was_enqueued_when_the_past_is_turned_round() -> None:
+    study = up_to_the_turn(upside_down())
+    study.enqueue_trial({"x": 0.123})
+    assert study.ask(SQUARE).params["x"] == 0.123
+
+
+def test_workers_get_different_configurations_of_the_past_turned_round() -> None:
+    study = up_to_the_turn(upside_down())
+    asked = [study.ask(SQUARE).params for _ in range(4)]
+    given = warm_indices(study)
+    assert len(given) > 6
+    assert len(set(given)) == len(given)
+    assert len({str(params) for params in asked}) == 4
+
+
+def test_of_two_workers_that_choose_the_same_at_once_one_chooses_again() -> None:
+    study = up_to_the_turn(sources := upside_down())
+    study.ask(SQUARE)
+    taken = read_plan(study.trials[-1])
+    assert taken is not None
+
+    class Late(MetaTPESampler):
+        def _plan(self, moment: Moment) -> Plan:
+            return super()._plan(moment) if moment.attempt else taken
+
+    study.sampler = Late(sources, seed=1)
+    assert study.ask(SQUARE).params != taken.params
+    assert len(set(warm_indices(study))) == len(warm_indices(study))
 
 
 # What the objective asks for decides -------------------------------------------------------------

@@ -12,7 +12,7 @@ from metatpe import Space, Task
 from metatpe._kde import Parzen
 from metatpe._pareto import levels, order
 from metatpe._transfer import Past, Settings, similarities_to
-from metatpe._trust import chance_of_the_past, mid_ranks, rank_correlation, trust
+from metatpe._trust import chance_of_the_past, is_upside_down, mid_ranks, rank_correlation, trust
 from metatpe.space import Floats
 
 SETTINGS = Settings(gamma=0.1, eta=2.5, n_mc_samples=100, is_naive=False)
@@ -61,6 +61,27 @@ def test_monotone_scores_and_the_order_of_tasks_do_not_matter(rng: np.random.Gen
     scores, level = rng.normal(size=(4, 12)), rng.integers(0, 5, 12)
     np.testing.assert_allclose(trust(np.exp(scores), level), trust(scores, level))
     np.testing.assert_allclose(trust(scores[::-1], level), trust(scores, level)[::-1])
+
+
+def test_the_past_is_upside_down_where_its_tasks_agree_that_good_is_bad() -> None:
+    level = np.arange(10)
+    right, wrong = -1.0 * level, 1.0 * level
+    assert is_upside_down(np.stack([wrong, wrong, wrong]), level)
+    assert not is_upside_down(np.stack([right, wrong, wrong]), level)  # 1/3 of a z of -3
+    assert not is_upside_down(np.stack([right, right]), level)
+    assert not is_upside_down(wrong[None, :3], level[:3])  # too few to say
+    assert not is_upside_down(np.zeros((2, 10)), level)
+
+
+def test_the_more_unrelated_tasks_the_less_often_the_past_seems_upside_down(
+    rng: np.random.Generator,
+) -> None:
+    def alarms(n_tasks: int) -> float:
+        scores = rng.normal(size=(1000, n_tasks, 20))
+        return float(np.mean([is_upside_down(s, np.arange(20)) for s in scores]))
+
+    assert alarms(1) == pytest.approx(0.05, abs=0.02)
+    assert alarms(5) < 0.005
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.booleans()), min_size=1, max_size=30))

@@ -12,7 +12,7 @@ from optuna.distributions import FloatDistribution, IntDistribution
 
 from metatpe import Space, Task
 from metatpe._pareto import order
-from metatpe._warm_start import first_configurations, warm_starts
+from metatpe._warm_start import first_configurations, turned_round, warm_starts
 
 
 def ranked(name: str, n: int = 20) -> list[dict[str, Any]]:
@@ -114,3 +114,15 @@ def test_stored_values_are_handed_out_to_the_last_digit(rng: np.random.Generator
     assert all(start in stored for start in starts)
     decoded = Space(space).decode(Space(space).encode(stored))
     assert decoded != stored  # decoding would have changed some of them
+
+
+def test_a_task_turned_round_has_its_worst_for_its_best_and_what_failed_stays_last() -> None:
+    space = Space({"x": FloatDistribution(0.0, 1.0)})
+    X = np.array([[0.1], [0.2], [0.3], [0.4], [0.5]])
+    losses = np.array([[1.0], [INF], [3.0], [-INF], [5.0]])
+    violation = np.array([0.0, 0.0, 0.0, 0.0, 1.0])
+    turned = turned_round(Task("past", space, X, losses, violation))
+    ranking = order(turned.losses, turned.violation)
+    assert X[ranking, 0].tolist() == [0.3, 0.1, 0.2, 0.4, 0.5]  # -inf has become as bad as +inf
+    again = turned_round(turned_round(Task("past", space, X[:1], losses[:1])))
+    assert again.losses.tolist() == [[1.0]]

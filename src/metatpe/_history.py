@@ -329,9 +329,14 @@ class Moment:
         patience = max(10 * self.history.longest, datetime.timedelta(seconds=60))
         return datetime.datetime.now() - other.datetime_start > patience
 
+    @property
+    def is_enqueued(self) -> bool:
+        """Whether the trial was enqueued by hand."""
+        return _is_enqueued(self.trial)
+
     def warm_index(self, n_init: int) -> int | None:
         """Return which warm start this trial gets: the k-th of those not enqueued by hand."""
-        if _is_enqueued(self.trial):
+        if self.is_enqueued:
             return None
         k = 0
         for earlier in self.everyone:

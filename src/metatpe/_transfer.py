@@ -20,7 +20,7 @@ from metatpe._kde import Parzen, Points
 from metatpe._kernel import Nodes, make_nodes, similarities, task_weights
 from metatpe._pareto import levels, split
 from metatpe._pool import Pool
-from metatpe._trust import rank_correlation, trust
+from metatpe._trust import is_upside_down, rank_correlation, trust
 from metatpe.space import Columns, Floats, Ints, Space
 from metatpe.tasks import Encoded, Task
 
@@ -140,6 +140,13 @@ class Past:
             return np.zeros(len(self.names))
         self._judged = self._judged.updated(self._opinions, X, levels)
         return -rank_correlation(self._judged.scores, levels.astype(np.float64))
+
+    def is_upside_down(self, X: Floats, levels: Ints) -> bool:  # (n, d), (n,)
+        """Return whether the past tasks, all in all, order observations worse than chance."""
+        if not self.names:
+            return False
+        self._judged = self._judged.updated(self._opinions, X, levels)
+        return is_upside_down(self._judged.scores, levels)
 
     def _compared(self, X: Floats) -> tuple[Parzen, Floats, tuple[int, ...]]:
         """Return the current task's good density, the similarities (M,) and the kept columns.

@@ -25,6 +25,15 @@ with the benefit b of the doubt: three of four turns while nothing is known, and
 hardly ever once the results say so. (With b = 0 what fits helps less: NMT-Bench at 50 evaluations
 0.972 against 0.975, 40 seeds; what does not fit does the same harm within its noise.)
 
+The past upside down: where its order is worse than chance on the average over all past tasks,
+
+    1/M sum_m z_m < -1.645                                                         Phi^-1(0.05)
+
+soon after the start, warm starts are given out once more, of the past tasks turned round (their
+losses negated). Tasks that are wrong in ways of their own cancel out in the mean. (HPOlib's slice
+localization and protein structure, NMT-Bench's tl-en, past tasks upside down, 40 seeds: after 25
+evaluations +0.06, +0.03 and +0.16 of the hypervolume; nothing changes where the past is noise.)
+
 The first configurations: warm starts that turn out bad say nothing of how wide the kernels of bad
 observations are (`sampler._bad_density`). Where the past is wrong they lie far from everything
 else, and the few bad observations there are at first would blur over the whole space. (4-D
@@ -47,16 +56,26 @@ from metatpe.space import Floats, Ints
 N_JUDGED = 100  # the first observations of a study; what is right of them stays right
 N_TURNS = 40  # the last ones: what paid at first need not pay later
 AT_FIRST = 0.75  # the past's share of the turns while nothing is known
+_WORSE_THAN_CHANCE = -1.645
 
 
 def trust(scores: Floats, levels: Ints) -> Floats:  # (M, n), (n,) -> (M,)
     """Return how far each past task may be believed, from 0 to 1."""
-    n = len(levels)
-    if n < 2:
-        return np.ones(len(scores))
-    z = -rank_correlation(scores, levels.astype(np.float64)) * math.sqrt(n - 1)
-    believed: Floats = np.minimum(1.0, 2.0 * ndtr(z))
+    believed: Floats = np.minimum(1.0, 2.0 * ndtr(_agreement(scores, levels)))
     return believed
+
+
+def is_upside_down(scores: Floats, levels: Ints) -> bool:  # (M, n), (n,)
+    """Return whether the past tasks, all in all, put the observations in the wrong order."""
+    return float(_agreement(scores, levels).mean()) < _WORSE_THAN_CHANCE
+
+
+def _agreement(scores: Floats, levels: Ints) -> Floats:  # (M, n), (n,) -> (M,)
+    """Return z_m of each past task: positive where its order is right."""
+    if len(levels) < 2:
+        return np.zeros(len(scores))
+    z: Floats = -rank_correlation(scores, levels.astype(np.float64)) * math.sqrt(len(levels) - 1)
+    return z
 
 
 def chance_of_the_past(levels: Ints, turns: Floats) -> float:  # (n,), (n,)

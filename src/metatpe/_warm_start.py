@@ -7,6 +7,9 @@ Where equal configurations leave too few, the next best of each past task follow
 as a reserve for a configuration that the study has already evaluated. The order depends on the
 past tasks alone: workers that have the same sources agree on it without talking to each other.
 
+A past that has turned out upside down gives warm starts once more, in the same way, out of its
+tasks turned round: with -losses, where +inf stays the worst.
+
 A search by nothing but warm starts has a larger pool: the top ceil(fraction * n) of each past task
 of n observations, all of them in random order.
 """
@@ -16,6 +19,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -34,6 +38,11 @@ def first_configurations(tasks: Sequence[Task], n_init: int) -> list[Configurati
         n = math.ceil(n_init / len(tasks)) + math.ceil(10 * _RESERVE / len(tasks))
     best = [_best_of(task, n) for task in tasks]
     return warm_starts(best, n_init, rng=_rng_of(tasks))
+
+
+def turned_round(task: Task) -> Task:
+    """Return a task whose worst configurations are the best ones; what failed stays failed."""
+    return replace(task, losses=np.where(task.losses == np.inf, np.inf, -task.losses))
 
 
 def top_configurations(tasks: Sequence[Task], fraction: float) -> list[Configuration]:

@@ -44,7 +44,7 @@ from metatpe._record import (
 )
 from metatpe._transfer import Past, Settings
 from metatpe._trust import N_JUDGED, N_TURNS, chance_of_the_past
-from metatpe._warm_start import first_configurations
+from metatpe._warm_start import Configuration, first_configurations, turned_round
 from metatpe.space import Columns, Floats, Ints, Mask, Space
 from metatpe.tasks import Task, joined, n_usable, own_names
 
@@ -53,6 +53,11 @@ _MAX_CACHED = 4  # spaces (and studies of one storage) whose models are kept
 _MAX_OBSERVATIONS = 1_000_000  # of past tasks, in all spaces together; a million take 0.4 GB
 _WEIGHTS = ("similarity", "uniform")
 _N_ATTEMPTS = 5  # to choose a configuration that no other worker has chosen at the same time
+_START = 5  # times `n_startup_trials`: how long a past that is upside down is looked out for
+_UPSIDE_DOWN = (
+    "the past studies put this study's trials in the wrong order: what was good there is bad "
+    "here. Their worst configurations are tried next. Do the directions of the objectives agree?"
+)
 _N_RANDOM = 64  # random configurations among which an unseen one is looked for
 
 
@@ -157,10 +162,12 @@ class MetaTPESampler(BaseSampler):
         self._histories: WeakKeyDictionary[BaseStorage, dict[int, History]] = WeakKeyDictionary()
         self._pasts: dict[Space, Past] = {}
         self._last_space: tuple[Mapping[str, BaseDistribution], Space] | None = None
+        self._turned_starts: Sequence[Configuration] | None = None
         self._said: set[str] = set()
 
     def __getstate__(self) -> dict[str, Any]:
-        caches = ("_lock", "_entropy", "_histories", "_pasts", "_last_space", "_said")
+        caches = {"_lock", "_entropy", "_histories", "_pasts", "_last_space", "_said"}
+        caches.add("_turned_starts")
         return {key: value for key, value in self.__dict__.items() if key not in caches}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -256,11 +263,18 @@ class MetaTPESampler(BaseSampler):
         return plan
 
     def _is_taken(self, study: Study, trial: FrozenTrial, space: Space, plan: Plan) -> bool:
-        """Return whether another trial was given this configuration of a finite space as well."""
-        if not len(space) or not space.columns.is_finite:
+        """Return whether another trial was given this configuration as well.
+
+        Of a finite space, or of the past turned round: other warm starts belong to a number.
+        """
+        is_turned = plan.warm_index is not None and plan.warm_index >= self._n_before_turned
+        if not len(space) or not (space.columns.is_finite or is_turned):
             return False
         with self._lock:
             moment = self._moment(study, trial, space)
+            if is_turned:
+                others = (read_plan(t) for t in moment.everyone if t.number != trial.number)
+                return plan.warm_index in {other.warm_index for other in others if other}
             return bool(moment.is_running(space.encode([plan.params]))[0])
 
     def _check_objectives(self, study: Study) -> None:
@@ -342,21 +356,57 @@ class MetaTPESampler(BaseSampler):
 
     def _warm(self, moment: Moment, index: int) -> Plan:
         """Return the warm start with this index, or another one where it has no place here."""
-        space, n = moment.space, self._n_startup_trials
-        filling = moment.values(self._rng(moment.trial, "warm_start").random(len(space)))
+        starts, n = self._warm_starts, self._n_startup_trials
+        if index >= self._n_before_turned:  # a dead worker's
+            return self._turned(moment) or self._random(moment, "random")
         # The reserve before the next ones, which belong to other trials; of the reserve first the
         # part that trials with another index turn to last.
-        n_all = len(self._warm_starts)
-        for i in [index, *range(n + index, n_all, n), *range(n, n_all), *range(index + 1, n)]:
-            if i >= n_all or i in moment.taken_warm_starts:
+        reserve = [*range(n + index, len(starts), n), *range(n, len(starts))]
+        in_turn = [index, *reserve, *range(index + 1, n)]
+        there_are = ((i, starts[i]) for i in in_turn if i < len(starts))
+        found = self._first_fitting(moment, there_are)
+        return found or self._random(moment, "random")
+
+    def _turned(self, moment: Moment) -> Plan | None:
+        """Return the next warm start of the past turned round."""
+        if self._turned_starts is None:
+            tasks = [turned_round(task) for task in self._sources]
+            self._turned_starts = first_configurations(tasks, self._n_startup_trials)
+        numbered = enumerate(self._turned_starts, start=self._n_before_turned)
+        return self._first_fitting(moment, numbered)
+
+    @property
+    def _n_before_turned(self) -> int:
+        """The first number that a warm start of the past turned round can have."""
+        return max(len(self._warm_starts), self._n_startup_trials)
+
+    def _first_fitting(
+        self, moment: Moment, starts: Iterable[tuple[int, Configuration]]
+    ) -> Plan | None:
+        """Return the first of numbered warm starts that is free, new, and shares a parameter."""
+        space = moment.space
+        filling = moment.values(self._rng(moment.trial, "warm_start").random(len(space)))
+        for i, configuration in starts:
+            if i in moment.taken_warm_starts:
                 continue
-            configuration = self._warm_starts[i]
             fitting = space.fit(configuration)
             params = {**configuration, **filling, **fitting}
             # A source without a shared parameter has nothing to start from.
             if not len(space) or (fitting and moment.is_new(space.encode([params]))[0]):
                 return Plan("warm_start", params, warm_index=i)
-        return self._random(moment, "random")
+        return None
+
+    def _is_upside_down(self, moment: Moment, past: Past) -> bool:
+        """Return whether it is time for warm starts of the past turned round.
+
+        That is soon after the start, and while each of them shows anew that it was right.
+        """
+        n, done = self._n_startup_trials, moment.observations
+        if not self._warm_starts or self._settings.is_naive or len(done.X) > _START * n:
+            return False
+        given = [i for i in moment.taken_warm_starts if i and i >= self._n_before_turned]
+        is_open = len(given) < n and not moment.is_enqueued and not moment.attempt
+        return is_open and past.is_upside_down(*_judged(done, past))
 
     def _random(self, moment: Moment, origin: Literal["random", "epsilon"]) -> Plan:
         """Return a configuration from the whole space, a new one where there is one."""
@@ -382,6 +432,10 @@ class MetaTPESampler(BaseSampler):
     ) -> Plan:
         """Return the candidate with the best acquisition, a new one unless it may repeat."""
         past = self._past(moment.space)
+        if not may_repeat and self._is_upside_down(moment, past):
+            self._say(_UPSIDE_DOWN)
+            if plan := self._turned(moment):
+                return plan
         X_good, X_bad, is_own = self._split(moment)
         good, weights, kept = past.weigh(X_good, *_judged(moment.observations, past))
         target = Densities(good, _bad_density(moment.space.columns, X_bad, is_own))
