@@ -49,9 +49,10 @@ class TransferRecord:
 
     Attributes:
         number: The trial's number.
-        origin: "warm_start" (a past task's best), "random" (start-up), "epsilon" (the random part
-            of the epsilon-greedy choice), "acquisition", or "independent" (nothing was known of
-            the study's space yet; the value of each parameter is chosen when it is asked for).
+        origin: "warm_start" (a past task's best; its worst where the past has turned out upside
+            down), "random" (start-up), "epsilon" (the random part of the epsilon-greedy choice),
+            "acquisition", or "independent" (nothing was known of the study's space yet; the value
+            of each parameter is chosen when it is asked for).
         weights: Task name -> weight, the largest first; the task of the study itself is called
             "target", and what was too small to be listed is summed up in "rest". Empty where no
             weights were computed. `MetaTPESampler` weighs by similarity; of the samplers with

@@ -417,7 +417,10 @@ def _reading(facts: Facts) -> list[Block]:
             "choice among them is yours."
         )
     if facts.records:
-        texts.append("A warm start is a configuration that was among the best of a past study.")
+        texts.append(
+            "A warm start is a configuration that was among the best of a past study, or among "
+            "the worst where the past turned out upside down."
+        )
     if facts.has_turns:
         texts.append(
             "After the warm starts, a trial is either the past's turn, where all studies choose "
