@@ -18,7 +18,7 @@ from optuna.distributions import BaseDistribution
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
-from metatpe._record import is_warm_start, read_plan, turn_of
+from metatpe._record import read_plan, turn_of, warm_index_of
 from metatpe.space import Columns, Floats, Ints, Mask, Space
 from metatpe.tasks import is_counted, lateness_of, losses_of, violation_of
 
@@ -35,7 +35,7 @@ class Observations:
     losses: Floats  # (n, m)
     violation: Floats  # (n,)
     turns: Floats  # (n,), see `_record.turn_of`
-    is_warm: Mask  # (n,), which were warm starts
+    warm_index: Floats  # (n,), which warm start each was, -1 where none
     lateness: Floats  # (n, 3)
     seen: Seen
 
@@ -151,7 +151,7 @@ class History:
         self._n_seen = 0
         self._open: set[int] = set()
         self._params: dict[int, Mapping[str, Any]] = {}
-        # Losses, violation, turn, whether a warm start, lateness.
+        # Losses, violation, turn, which warm start, lateness.
         self._results = np.empty((0, len(self._directions) + 6))
         self._newest: dict[str, tuple[int, BaseDistribution]] = {}
         self._encodings: dict[Space, _Encoding] = {}
@@ -199,7 +199,7 @@ class History:
             *losses_of(trial, self._directions),
             violation_of(trial),
             turn_of(trial),
-            is_warm_start(trial),
+            warm_index_of(trial),
             *lateness_of(trial, self._directions),
         ]
         self._params[trial.number] = trial.params
@@ -238,7 +238,7 @@ class History:
             losses=results[:, :m],
             violation=results[:, m],
             turns=results[:, m + 1],
-            is_warm=results[:, m + 2] > 0.0,
+            warm_index=results[:, m + 2],
             lateness=results[:, m + 3 :],
             seen=encoding.seen,
         )
@@ -315,7 +315,7 @@ class Moment:
             if not self._is_stale(other):
                 plan = read_plan(other)
                 params.append({**(plan.params if plan else {}), **other.params})
-                is_warm.append(is_warm_start(other))
+                is_warm.append(warm_index_of(other) >= 0)
         if not params:
             return np.empty((0, len(self.space))), np.empty(0, dtype=np.bool_)
         X = self.space.encode(params)

@@ -171,9 +171,10 @@ def turn_of(trial: FrozenTrial) -> float:
     return {"past": 1.0, "own": -1.0}.get(turn, 0.0)
 
 
-def is_warm_start(trial: FrozenTrial) -> bool:
-    """Return whether a trial was given one of the past's best configurations."""
-    return trial.system_attrs.get(f"{_PLAN}:0", {}).get("warm") is not None
+def warm_index_of(trial: FrozenTrial) -> int:
+    """Return which of the past's configurations a trial was given, -1 where none."""
+    index = trial.system_attrs.get(f"{_PLAN}:0", {}).get("warm")
+    return -1 if index is None else index
 
 
 def _is_plain(value: Any) -> bool:

@@ -399,14 +399,18 @@ class MetaTPESampler(BaseSampler):
     def _is_upside_down(self, moment: Moment, past: Past) -> bool:
         """Return whether it is time for warm starts of the past turned round.
 
-        That is soon after the start, and while each of them shows anew that it was right.
+        That is soon after the start, and while those that were given do better than other trials.
         """
         n, done = self._n_startup_trials, moment.observations
         if not self._warm_starts or self._settings.is_naive or len(done.X) > _START * n:
             return False
         given = [i for i in moment.taken_warm_starts if i and i >= self._n_before_turned]
         is_open = len(given) < n and not moment.is_enqueued and not moment.attempt
-        return is_open and past.is_upside_down(*_judged(done, past))
+        X, level = _judged(done, past)
+        is_turned = done.warm_index[: len(level)] >= self._n_before_turned
+        if is_turned.any() and level[is_turned].mean() >= level[~is_turned].mean():
+            return False
+        return is_open and past.is_upside_down(X, level)
 
     def _random(self, moment: Moment, origin: Literal["random", "epsilon"]) -> Plan:
         """Return a configuration from the whole space, a new one where there is one."""
@@ -473,7 +477,7 @@ class MetaTPESampler(BaseSampler):
         """
         done = moment.observations
         is_good = split(done.losses, done.violation, self._settings.gamma, done.lateness)
-        bad, is_own = done.X[~is_good], ~done.is_warm[~is_good]
+        bad, is_own = done.X[~is_good], done.warm_index[~is_good] < 0
         if len(moment.running):
             bad = np.vstack([bad, moment.running])
             is_own = np.append(is_own, ~moment.is_running_warm)
