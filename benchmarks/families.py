@@ -274,7 +274,7 @@ class MeanFront(TransferSampler):
     def _surrogate(self, moment: Moment, past: PastModels) -> Surrogate:
         surrogate = super()._surrogate(moment, past)
         reached = Observed.of(moment, past.encoder).reached
-        return replace(surrogate, reached=surrogate.predict(reached)[0], scales=())
+        return replace(surrogate, reached=surrogate.predict(reached)[0])
 
 
 class OneCoefficient(RGPESampler):

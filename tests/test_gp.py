@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy.optimize import approx_fprime
 from scipy.stats import multivariate_normal, norm
 
-from metatpe._gp.ehvi import Boxes, Scale, log_h
+from metatpe._gp.ehvi import Boxes, log_h
 from metatpe._gp.models import MAX_OBSERVATIONS, thinned
 from metatpe._gp.process import (
     Encoder,
@@ -26,7 +26,7 @@ from metatpe._gp.process import (
     squared_distances,
 )
 from metatpe._gp.search import candidates, climb
-from metatpe._gp.transform import improved, scores
+from metatpe._gp.transform import scores
 from metatpe.space import Floats, Mask
 
 needs_botorch = pytest.mark.skipif(
@@ -83,17 +83,6 @@ def test_a_constant_objective_is_zero_everywhere(losses: list[float]) -> None:
 
 def test_losses_of_the_size_of_the_largest_float_do_not_overflow() -> None:
     assert np.isfinite(scores(np.array([[-1.7e308], [1.7e308], [0.0]]), np.zeros(3))).all()
-
-
-def test_the_volume_is_taken_of_logarithms_where_all_losses_are_positive() -> None:
-    losses = np.array([[1.0, 0.0], [2.0, 1.0], [4.0, 2.0], [8.0, 3.0]])
-    by_log, as_they_are = improved(losses, np.zeros(4)).T
-    np.testing.assert_allclose(np.diff(by_log), np.diff(as_they_are))  # both evenly spaced
-    np.testing.assert_allclose([by_log.mean(), by_log.std()], [0.0, 1.0], atol=1e-12)
-    failed = improved(np.array([[1.0], [INF], [4.0], [8.0]]), np.array([0.0, 0.0, 0.0, 1.0]))[:, 0]
-    assert failed[0] < failed[1] == failed[2] == failed[3]
-    np.testing.assert_array_equal(improved(np.full((3, 1), 7.0), np.zeros(3)), np.zeros((3, 1)))
-    assert improved(np.empty((0, 2)), np.empty(0)).shape == (0, 2)
 
 
 # Models -----------------------------------------------------------------------------------------
@@ -363,63 +352,6 @@ def test_ehvi_is_the_mean_hypervolume_of_samples(m: int, rng: np.random.Generato
         found = improvements(mean[c] + sd[c] * rng.normal(size=(4000, m)), front, reference)
         error = found.std() / np.sqrt(4000)
         assert np.exp(log_ehvi[c]) == pytest.approx(found.mean(), abs=5 * error)
-
-
-@pytest.mark.parametrize("m", [1, 2, 3])
-def test_on_another_scale_ehvi_is_the_mean_hypervolume_of_samples_there(
-    m: int, rng: np.random.Generator
-) -> None:
-    y = rng.normal(size=(15, m))
-    values, reference = np.exp(y), np.full(m, 4.0)
-    scales = [Scale.of(locked(y[:, j]), locked(values[:, j])) for j in range(m)]
-    mean, sd = y.min(axis=0) + rng.normal(size=(3, m)) / 2, rng.uniform(0.3, 1.0, size=(3, m))
-    log_ehvi = Boxes.of(values, reference, scales).log_improvement(mean, sd)
-    for c in range(3):
-        drawn = mean[c] + sd[c] * rng.normal(size=(4000, m))
-        told = np.stack([scale(x) for scale, x in zip(scales, drawn.T, strict=True)], axis=1)
-        found = improvements(told, values, reference)
-        error = found.std() / np.sqrt(4000)
-        assert np.exp(log_ehvi[c]) == pytest.approx(found.mean(), abs=5 * error)
-
-
-def test_a_linear_scale_changes_the_improvement_by_its_slope_alone(
-    rng: np.random.Generator,
-) -> None:
-    y, reference = rng.normal(size=(60, 2)), np.full(2, 2.5)
-    scales = [Scale.of(x, 3.0 * x - 1.0) for x in y.T]
-    mean, sd = rng.normal(size=(20, 2)) - 1.0, rng.uniform(0.1, 1.0, size=(20, 2))
-    own = Boxes.of(y, reference).log_improvement(mean, sd)
-    other = Boxes.of(3.0 * y - 1.0, 3.0 * reference - 1.0, scales).log_improvement(mean, sd)
-    np.testing.assert_allclose(other, own + 2.0 * np.log(3.0), rtol=1e-6)
-
-
-def test_hopeless_candidates_have_an_order_on_another_scale_too() -> None:
-    front = np.array([[0.0, 1.0], [0.5, 0.5], [1.0, 0.0]])
-    boxes = Boxes.of(np.exp(front), np.full(2, 9.0), [Scale.of(x, np.exp(x)) for x in front.T])
-    mean = np.array([[50.0, 50.0], [100.0, 100.0], [1e5, 1e5], [1e7, 1e7]])
-    log_ehvi = boxes.log_improvement(mean, np.ones((4, 2)))
-    assert np.isfinite(log_ehvi).all()
-    assert (np.diff(log_ehvi) < 0.0).all()
-
-
-few_numbers = st.lists(st.integers(-50, 50).map(lambda i: i / 10), max_size=9)
-
-
-@given(few_numbers, few_numbers)
-def test_a_scale_grows_everywhere_and_goes_through_what_was_observed(
-    observed: list[float], elsewhere: list[float]
-) -> None:
-    y = np.sort(np.array(observed))
-    scale = Scale.of(locked(y), locked(y**3))
-    np.testing.assert_allclose(scale(y), y**3, atol=1e-9)
-    x = np.unique(np.array(elsewhere))
-    assert (np.diff(scale(x)) >= 0.0).all()
-
-
-def test_of_a_single_observation_or_none_a_scale_keeps_the_unit() -> None:
-    for y in (np.empty(0), np.array([2.0]), np.array([2.0, 2.0])):
-        scale = Scale.of(y, y - 5.0)
-        np.testing.assert_allclose(np.diff(scale(np.array([0.0, 1.0, 7.0]))), [1.0, 6.0])
 
 
 @needs_botorch

@@ -250,14 +250,21 @@ def test_the_kth_trial_that_was_not_enqueued_gets_the_kth_warm_start() -> None:
 def test_a_warm_start_that_was_left_behind_is_given_to_one_trial_only() -> None:
     stale = planned({"x": 0.1}, warm_index=1, age=1000.0)
     done = [frozen({"x": 0.2}, 0.0), frozen({"x": 0.3}, 0.0)]
-    assert moment([done[0], stale, done[1], frozen(**ASKING)]).warm_index(2) == 1
+    here = moment([done[0], stale, done[1], frozen(**ASKING)])
+    assert (here.warm_index(2), here.abandoned_warm_start) == (None, 1)
+    assert not here.is_given_to_others(1)
     taken = [done[0], stale, done[1], planned({"x": 0.1}, warm_index=1), frozen(**ASKING)]
-    assert moment(taken).warm_index(2) is None
+    assert moment(taken).abandoned_warm_start is None
+    assert moment(taken).is_given_to_others(1)
+    by_hand = frozen(**ASKING, fixed_params={"x": 0.5})
+    assert moment([done[0], stale, done[1], by_hand]).abandoned_warm_start is None
 
 
 def test_of_several_warm_starts_that_were_left_behind_the_first_comes_first() -> None:
     stale = [planned({"x": 0.1 * k}, warm_index=k, age=1000.0) for k in range(3)]
-    assert moment([*stale[::-1], frozen({"x": 0.5}, 0.0), frozen(**ASKING)]).warm_index(3) == 0
+    assert (
+        moment([*stale[::-1], frozen({"x": 0.5}, 0.0), frozen(**ASKING)]).abandoned_warm_start == 0
+    )
 
 
 def test_values_that_were_enqueued_replace_those_that_were_drawn() -> None:

@@ -7,7 +7,7 @@ as long as the space stays the same. Maximised objectives are losses here alread
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -343,22 +343,29 @@ class Moment:
             if earlier.number >= self.trial.number or k >= n_init:
                 break
             k += not _is_enqueued(earlier)
-        return k if k < n_init else self._abandoned_warm_index()
+        return k if k < n_init else None
 
-    def _abandoned_warm_index(self) -> int | None:
-        """Return a warm start that a dead worker was given and that nobody has taken up since."""
-        stale = [t for t in self._others if self._is_stale(t)]
-        abandoned = {plan.warm_index for t in stale if (plan := read_plan(t))} - {None}
-        if not abandoned:
+    @property
+    def abandoned_warm_start(self) -> int | None:
+        """A warm start that a dead worker was given and that nobody has taken up since."""
+        if self.is_enqueued:
             return None
-        return min((i for i in abandoned - self.taken_warm_starts if i is not None), default=None)
+        stale = [t for t in self._others if self._is_stale(t)]
+        abandoned = {warm_index_of(t) for t in stale} - {-1}
+        return min(abandoned - self.taken_warm_starts, default=None) if abandoned else None
 
     @cached_property
-    def taken_warm_starts(self) -> set[int | None]:
+    def taken_warm_starts(self) -> set[int]:
         """The warm starts that trials were given, dead workers' apart."""
+        return self._given_to(self.everyone)
+
+    def is_given_to_others(self, index: int) -> bool:
+        """Return whether another trial has this warm start as well, dead workers' apart."""
+        return index in self._given_to(t for t in self.everyone if t.number != self.trial.number)
+
+    def _given_to(self, trials: Iterable[FrozenTrial]) -> set[int]:
         stale = {t.number for t in self._others if self._is_stale(t)}
-        plans = (read_plan(t) for t in self.everyone if t.number not in stale)
-        return {plan.warm_index for plan in plans if plan}
+        return {warm_index_of(t) for t in trials if t.number not in stale} - {-1}
 
     def is_new(self, X: Floats, *, complete_only: bool = False) -> Mask:  # (C, d) -> (C,)
         """Return which configurations nobody has evaluated or is evaluating."""

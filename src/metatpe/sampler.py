@@ -15,7 +15,7 @@ import logging
 import math
 import os
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 from weakref import WeakKeyDictionary
@@ -56,7 +56,7 @@ _N_ATTEMPTS = 5  # to choose a configuration that no other worker has chosen at 
 _START = 5  # times `n_startup_trials`: how long a past that is upside down is looked out for
 _UPSIDE_DOWN = (
     "the past studies put this study's trials in the wrong order: what was good there is bad "
-    "here. Their worst configurations are tried next. Do the directions of the objectives agree?"
+    "here, and what was worst there does better. Do the directions of the objectives agree?"
 )
 _N_RANDOM = 64  # random configurations among which an unseen one is looked for
 
@@ -263,19 +263,15 @@ class MetaTPESampler(BaseSampler):
         return plan
 
     def _is_taken(self, study: Study, trial: FrozenTrial, space: Space, plan: Plan) -> bool:
-        """Return whether another trial was given this configuration as well.
-
-        Of a finite space, or of the past turned round: other warm starts belong to a number.
-        """
-        is_turned = plan.warm_index is not None and plan.warm_index >= self._n_before_turned
-        if not len(space) or not (space.columns.is_finite or is_turned):
+        """Return whether another trial was given this too: a warm start, or of a finite space."""
+        is_finite = len(space) > 0 and space.columns.is_finite
+        if plan.warm_index is None and not is_finite:
             return False
         with self._lock:
             moment = self._moment(study, trial, space)
-            if is_turned:
-                others = (read_plan(t) for t in moment.everyone if t.number != trial.number)
-                return plan.warm_index in {other.warm_index for other in others if other}
-            return bool(moment.is_running(space.encode([plan.params]))[0])
+            if plan.warm_index is not None and moment.is_given_to_others(plan.warm_index):
+                return True
+            return is_finite and bool(moment.is_running(space.encode([plan.params]))[0])
 
     def _check_objectives(self, study: Study) -> None:
         if self._n_objectives <= {len(study.directions)}:
@@ -342,9 +338,8 @@ class MetaTPESampler(BaseSampler):
         for remark in past.remarks if past else ():
             self._say(remark)
         if self._warm_starts and (past is None or past.names):
-            index = moment.warm_index(self._n_startup_trials)
-            if index is not None:
-                return self._warm(moment, index)
+            if plan := self._warm(moment):
+                return plan
         elif moment.history.n_counted < self._n_startup_trials:
             return self._random(moment, "random")
         if not len(space):
@@ -354,26 +349,39 @@ class MetaTPESampler(BaseSampler):
             return self._random(moment, "epsilon")
         return self._acquired(moment, rng=rng)
 
-    def _warm(self, moment: Moment, index: int) -> Plan:
-        """Return the warm start with this index, or another one where it has no place here."""
-        starts, n = self._warm_starts, self._n_startup_trials
-        if index >= self._n_before_turned:  # a dead worker's
-            return self._turned(moment) or self._random(moment, "random")
-        # The reserve before the next ones, which belong to other trials; of the reserve first the
-        # part that trials with another index turn to last.
-        reserve = [*range(n + index, len(starts), n), *range(n, len(starts))]
-        in_turn = [index, *reserve, *range(index + 1, n)]
-        there_are = ((i, starts[i]) for i in in_turn if i < len(starts))
-        found = self._first_fitting(moment, there_are)
-        return found or self._random(moment, "random")
+    def _warm(self, moment: Moment) -> Plan | None:
+        """Return the trial's warm start; None where it gets none."""
+        index = moment.warm_index(self._n_startup_trials)
+        if index is not None:
+            found = self._first_fitting(moment, self._numbered(self._in_turn(index)))
+            return found or self._random(moment, "random")
+        index = moment.abandoned_warm_start
+        return None if index is None else self._first_fitting(moment, self._numbered([index]))
 
-    def _turned(self, moment: Moment) -> Plan | None:
-        """Return the next warm start of the past turned round."""
+    def _in_turn(self, index: int) -> list[int]:
+        """Return the warm start with this index, and what follows where it has no place.
+
+        The reserve before the next ones, which belong to other trials; of the reserve first the
+        part that trials with another index turn to last.
+        """
+        n, n_all = self._n_startup_trials, len(self._warm_starts)
+        return [index, *range(n + index, n_all, n), *range(n, n_all), *range(index + 1, n)]
+
+    def _numbered(self, indices: Sequence[int]) -> Iterator[tuple[int, Configuration]]:
+        """Yield warm starts with their numbers, as far as there are any."""
+        for i in indices:
+            if i < len(self._warm_starts):
+                yield i, self._warm_starts[i]
+            elif 0 <= i - self._n_before_turned < len(self._turned):
+                yield i, self._turned[i - self._n_before_turned]
+
+    @property
+    def _turned(self) -> Sequence[Configuration]:
+        """The warm starts of the past turned round."""
         if self._turned_starts is None:
             tasks = [turned_round(task) for task in self._sources]
             self._turned_starts = first_configurations(tasks, self._n_startup_trials)
-        numbered = enumerate(self._turned_starts, start=self._n_before_turned)
-        return self._first_fitting(moment, numbered)
+        return self._turned_starts
 
     @property
     def _n_before_turned(self) -> int:
@@ -404,12 +412,14 @@ class MetaTPESampler(BaseSampler):
         n, done = self._n_startup_trials, moment.observations
         if not self._warm_starts or self._settings.is_naive or len(done.X) > _START * n:
             return False
-        given = [i for i in moment.taken_warm_starts if i and i >= self._n_before_turned]
-        is_open = len(given) < n and not moment.is_enqueued and not moment.attempt
+        given = [i for i in moment.taken_warm_starts if i >= self._n_before_turned]
         X, level = _judged(done, past)
         is_turned = done.warm_index[: len(level)] >= self._n_before_turned
         if is_turned.any() and level[is_turned].mean() >= level[~is_turned].mean():
             return False
+        if np.count_nonzero(is_turned) == n:  # a single one may have been luck
+            self._say(_UPSIDE_DOWN)
+        is_open = len(given) < n and not moment.is_enqueued and not moment.attempt
         return is_open and past.is_upside_down(X, level)
 
     def _random(self, moment: Moment, origin: Literal["random", "epsilon"]) -> Plan:
@@ -437,8 +447,8 @@ class MetaTPESampler(BaseSampler):
         """Return the candidate with the best acquisition, a new one unless it may repeat."""
         past = self._past(moment.space)
         if not may_repeat and self._is_upside_down(moment, past):
-            self._say(_UPSIDE_DOWN)
-            if plan := self._turned(moment):
+            numbered = enumerate(self._turned, start=self._n_before_turned)
+            if plan := self._first_fitting(moment, numbered):
                 return plan
         X_good, X_bad, is_own = self._split(moment)
         good, weights, kept = past.weigh(X_good, *_judged(moment.observations, past))

@@ -13,7 +13,6 @@ import numpy as np
 from optuna.distributions import BaseDistribution
 from optuna.study import Study
 
-from metatpe._gp.ehvi import Scale
 from metatpe._gp.informed import InformedProcess, inform
 from metatpe._gp.models import Observed, PastModels
 from metatpe._gp.sampler import Surrogate, SurrogateSampler
@@ -91,20 +90,17 @@ class TransferSampler(SurrogateSampler):
     def _surrogate(self, moment: Moment, past: PastModels) -> Surrogate:
         study, chosen = Observed.of(moment, past.encoder), self._chosen(moment)
         models = _fitted(study, past, chosen)
-        scales = _scales(models, study)
-        seen = _on(scales, np.stack([model.y for model in models], axis=1))
+        y = np.stack([model.y for model in models], axis=1)
         shares = np.mean([model.shares for model in models], axis=0)
         weights = np.zeros(1 + len(past.names))
         weights[0], weights[1:][chosen] = shares[0], shares[1:]
         if len(study.running):
             models = [model.believing(study.running) for model in models]
-        expected = _on(scales, _predictions(models, study.running)[0])
         return Surrogate(
             predict=lambda features: _predictions(models, features),
             # What was observed, not what is believed of it: a front of means hides the luck of
             # single evaluations, and the search stays near it.
-            reached=np.vstack([seen[study.is_good], expected]),
-            scales=scales,
+            reached=np.vstack([y[study.is_good], _predictions(models, study.running)[0]]),
             starts=study.front,
             past_best=past.best(chosen),
             branches=study.branches,
@@ -129,23 +125,6 @@ def _fitted(study: Observed, past: PastModels, chosen: Ints) -> list[InformedPro
         )
         for j, scales in enumerate(study.scales)
     ]
-
-
-def _scales(models: Sequence[InformedProcess], study: Observed) -> list[Scale]:
-    """Return the maps from each model's scale to the one on which the front's volume is taken.
-
-    One objective has no volume, and is improved on the scale of its model.
-    """
-    if len(models) == 1:
-        return []
-    return [Scale.of(model.y, z) for model, z in zip(models, study.improved.T, strict=True)]
-
-
-def _on(scales: Sequence[Scale], y: Floats) -> Floats:  # (n, m)
-    """Return what the models say on the other scales, if there are any."""
-    if not scales:
-        return y
-    return np.stack([scale(z) for scale, z in zip(scales, y.T, strict=True)], axis=1)
 
 
 def _best_on_its_scale(models: Sequence[InformedProcess]) -> InformedProcess:

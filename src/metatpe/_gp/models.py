@@ -16,7 +16,7 @@ import numpy as np
 
 from metatpe._gp.branches import Branches
 from metatpe._gp.process import Encoder, GaussianProcess, fit
-from metatpe._gp.transform import all_scores, improved, scores
+from metatpe._gp.transform import all_scores, scores
 from metatpe._history import Moment
 from metatpe._pareto import order, ranks
 from metatpe.space import Floats, Ints, Mask, Space
@@ -72,7 +72,6 @@ class Observed:
     running: Floats  # (r, p), features of what others are evaluating
     is_good: Mask  # (n,), feasible and finished
     scales: list[list[Floats]]  # of each objective, its column of y on this scale and on others
-    improved: Floats  # (n, m), on the scale on which a front's volume is taken
     branches: Branches
 
     @classmethod
@@ -85,10 +84,9 @@ class Observed:
         rows = thinned(rows[~np.isnan(done.X[rows]).all(axis=1)])
         is_good = _is_finished(done.losses[rows], done.violation[rows])
         scales = [[z[rows] for z in own] for own in scales]
-        on_wanted = improved(done.losses, done.violation)[rows]
         branches = Branches.of(moment.space.columns, done.X, moment.running)
         running, features = encoder(branches(moment.running)), encoder(done.X[rows])
-        return cls(done.X[rows], y[rows], features, running, is_good, scales, on_wanted, branches)
+        return cls(done.X[rows], y[rows], features, running, is_good, scales, branches)
 
     @property
     def front(self) -> Floats:  # (k, d)

@@ -8,7 +8,7 @@ acquisition, `search` for its optimum.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial
 
 from metatpe._gp.branches import Branches
-from metatpe._gp.ehvi import Boxes, Scale
+from metatpe._gp.ehvi import Boxes
 from metatpe._gp.models import PastModels
 from metatpe._gp.search import candidates, climb
 from metatpe._history import History, Moment
@@ -40,7 +40,6 @@ class Surrogate:
     past_best: Floats  # (k, d), what was good in the past
     branches: Branches  # what a configuration will use
     weights: Mapping[str, float]  # of the study and the past tasks, for the record
-    scales: Sequence[Scale] = ()  # from predictions to what was reached, if that is another scale
 
 
 class SurrogateSampler(MetaTPESampler):
@@ -70,7 +69,7 @@ class SurrogateSampler(MetaTPESampler):
             return self._random(moment, "random")
         past = self._models(moment)
         surrogate = self._surrogate(moment, past)
-        improvement = self._improvement(surrogate, rng)
+        improvement = self._improvement(surrogate.reached, rng)
 
         def score(X: Floats) -> Floats:  # (C, d) -> (C,)
             return improvement(*surrogate.predict(past.encoder(surrogate.branches(X))))
@@ -111,12 +110,11 @@ class SurrogateSampler(MetaTPESampler):
             return np.asarray(X[np.argmax(score(X))])
         return climb(X, columns, score, is_open, rng)
 
-    def _improvement(self, surrogate: Surrogate, rng: np.random.Generator) -> Improvement:
-        """Return the acquisition over what was reached so far."""
-        reached = or_average(surrogate.reached)
+    def _improvement(self, reached: Floats, rng: np.random.Generator) -> Improvement:
+        """Return the acquisition over what was reached so far, (n, m)."""
+        reached = or_average(reached)
         worst, best = reached.max(axis=0), reached.min(axis=0)
-        reference = worst + 0.1 * (worst - best)
-        return Boxes.of(reached, reference, surrogate.scales).log_improvement
+        return Boxes.of(reached, worst + 0.1 * (worst - best)).log_improvement
 
     def _models(self, moment: Moment) -> PastModels:
         """Return the models of the past tasks in the moment's space."""

@@ -11,10 +11,6 @@ Close to normal is corr(z, q)^2 >= 0.85, which says how straight the normal prob
 (the statistic of Shapiro and Francia). Equal losses have equal ranks, their mean one; a constant
 objective is 0 everywhere.
 
-The volume that a front dominates is another matter: it is not the models that decide what is an
-improvement. It is taken of the losses as logarithms where all are positive, so that halving a loss
-counts the same wherever it is, and as they are elsewhere; standardised, too.
-
 What must never count as good gets the worst loss of the task before anything else: pruned and
 infeasible observations, and +inf. -inf gets the best one.
 
@@ -37,17 +33,6 @@ _STRAIGHT = 0.85
 def scores(losses: Floats, violation: Floats) -> Floats:  # (n, m), (n,) -> (n, m)
     """Return the losses of one task, each objective on a scale of its own."""
     return np.stack([first for first, *_ in all_scores(losses, violation)], axis=1)
-
-
-def improved(losses: Floats, violation: Floats) -> Floats:  # (n, m), (n,) -> (n, m)
-    """Return the losses on the scale on which a front's volume is taken."""
-    return np.stack([_improved(_plain(y, violation <= 0.0)) for y in losses.T], axis=1)
-
-
-def _improved(y: Floats) -> Floats:  # (n,)
-    if not len(y) or y.min() == y.max():
-        return np.zeros(len(y))
-    return _standardised(np.log(y) if y.min() > 0.0 else y)
 
 
 def _plain(y: Floats, is_feasible: Mask) -> Floats:  # (n,)

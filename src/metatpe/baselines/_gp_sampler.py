@@ -98,7 +98,7 @@ class TransferGPSampler(SurrogateSampler):
         losses = np.stack([discordant(s, study.y) for s in samples])
         return self._weigh(losses, n_pairs(study.y))
 
-    def _improvement(self, surrogate: Surrogate, rng: np.random.Generator) -> Improvement:
+    def _improvement(self, reached: Floats, rng: np.random.Generator) -> Improvement:
         if self._acquisition == "parego":
-            return Scalarisation.of(or_average(surrogate.reached), rng).log_improvement
-        return super()._improvement(surrogate, rng)
+            return Scalarisation.of(or_average(reached), rng).log_improvement
+        return super()._improvement(reached, rng)

@@ -66,5 +66,4 @@ class WarmStartSampler(MetaTPESampler):
 
     def _plan(self, moment: Moment) -> Plan:
         """Return the trial's configuration: a warm start while there is one, then random."""
-        index = moment.warm_index(self._n_startup_trials)
-        return self._random(moment, "random") if index is None else self._warm(moment, index)
+        return self._warm(moment) or self._random(moment, "random")
