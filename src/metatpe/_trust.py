@@ -32,9 +32,9 @@ The past upside down: where its order is worse than chance on the average over a
 soon after the start, warm starts are given out once more, of the past tasks turned round (their
 losses negated), as long as those do better than other trials. Tasks that are wrong in ways of
 their own cancel out in the mean; a single one is often wrong by chance, and costs a trial.
-(HPOlib's slice localization and protein structure, NMT-Bench's tl-en, past tasks upside down, 40 seeds:
-after 25 evaluations +0.06, +0.03 and +0.16 of the hypervolume; nothing changes beyond the noise
-where the past is noise.)
+(HPOlib's slice localization and protein structure, NMT-Bench's tl-en, past tasks upside down, 40
+seeds: after 25 evaluations +0.06, +0.03 and +0.16 of the hypervolume; nothing changes beyond the
+noise where the past is noise.)
 
 The first configurations: warm starts that turn out bad say nothing of how wide the kernels of bad
 observations are (`sampler._bad_density`). Where the past is wrong they lie far from everything
