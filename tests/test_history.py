@@ -262,9 +262,8 @@ def test_a_warm_start_that_was_left_behind_is_given_to_one_trial_only() -> None:
 
 def test_of_several_warm_starts_that_were_left_behind_the_first_comes_first() -> None:
     stale = [planned({"x": 0.1 * k}, warm_index=k, age=1000.0) for k in range(3)]
-    assert (
-        moment([*stale[::-1], frozen({"x": 0.5}, 0.0), frozen(**ASKING)]).abandoned_warm_start == 0
-    )
+    here = moment([*stale[::-1], frozen({"x": 0.5}, 0.0), frozen(**ASKING)])
+    assert here.abandoned_warm_start == 0
 
 
 def test_values_that_were_enqueued_replace_those_that_were_drawn() -> None:

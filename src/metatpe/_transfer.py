@@ -130,23 +130,23 @@ class Past:
             return Parzen(self._columns, X_good), task_weights(np.zeros(len(self.names))), ()
         good, s, kept = self._compared(X_good)
         if self.densities and not self._settings.is_naive:
-            self._judged = self._judged.updated(self._opinions, X, levels)
-            s = s * self._judged.trust
+            s = s * self._judge(X, levels).trust
         return good, task_weights(s), kept
 
     def agreement(self, X: Floats, levels: Ints) -> Floats:  # (n, d), (n,) -> (M,)
         """Return how well each past task orders observations: 1 if as they are, -1 if reversed."""
         if len(levels) < 2:
             return np.zeros(len(self.names))
-        self._judged = self._judged.updated(self._opinions, X, levels)
-        return -rank_correlation(self._judged.scores, levels.astype(np.float64))
+        return -rank_correlation(self._judge(X, levels).scores, levels.astype(np.float64))
 
     def is_upside_down(self, X: Floats, levels: Ints) -> bool:  # (n, d), (n,)
         """Return whether the past tasks, all in all, order observations worse than chance."""
-        if not self.names:
-            return False
+        return bool(self.names) and is_upside_down(self._judge(X, levels).scores, levels)
+
+    def _judge(self, X: Floats, levels: Ints) -> _Judged:  # (n, d), (n,)
+        """Return what the past tasks think of observations, and remember it."""
         self._judged = self._judged.updated(self._opinions, X, levels)
-        return is_upside_down(self._judged.scores, levels)
+        return self._judged
 
     def _compared(self, X: Floats) -> tuple[Parzen, Floats, tuple[int, ...]]:
         """Return the current task's good density, the similarities (M,) and the kept columns.

@@ -166,8 +166,15 @@ class MetaTPESampler(BaseSampler):
         self._said: set[str] = set()
 
     def __getstate__(self) -> dict[str, Any]:
-        caches = {"_lock", "_entropy", "_histories", "_pasts", "_last_space", "_said"}
-        caches.add("_turned_starts")
+        caches = (
+            "_lock",
+            "_entropy",
+            "_histories",
+            "_pasts",
+            "_last_space",
+            "_turned_starts",
+            "_said",
+        )
         return {key: value for key, value in self.__dict__.items() if key not in caches}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -404,23 +411,25 @@ class MetaTPESampler(BaseSampler):
                 return Plan("warm_start", params, warm_index=i)
         return None
 
-    def _is_upside_down(self, moment: Moment, past: Past) -> bool:
-        """Return whether it is time for warm starts of the past turned round.
+    def _turned_start(self, moment: Moment, past: Past) -> Plan | None:
+        """Return a warm start of the past turned round, where it is upside down.
 
         That is soon after the start, and while those that were given do better than other trials.
         """
         n, done = self._n_startup_trials, moment.observations
-        if not self._warm_starts or self._settings.is_naive or len(done.X) > _START * n:
-            return False
-        given = [i for i in moment.taken_warm_starts if i >= self._n_before_turned]
+        is_late = len(done.X) > _START * n or moment.attempt > 0
+        if is_late or not self._warm_starts or self._settings.is_naive or moment.is_enqueued:
+            return None
         X, level = _judged(done, past)
         is_turned = done.warm_index[: len(level)] >= self._n_before_turned
         if is_turned.any() and level[is_turned].mean() >= level[~is_turned].mean():
-            return False
+            return None
         if np.count_nonzero(is_turned) == n:  # a single one may have been luck
             self._say(_UPSIDE_DOWN)
-        is_open = len(given) < n and not moment.is_enqueued and not moment.attempt
-        return is_open and past.is_upside_down(X, level)
+        n_given = sum(i >= self._n_before_turned for i in moment.taken_warm_starts)
+        if n_given >= n or not past.is_upside_down(X, level):
+            return None
+        return self._first_fitting(moment, enumerate(self._turned, start=self._n_before_turned))
 
     def _random(self, moment: Moment, origin: Literal["random", "epsilon"]) -> Plan:
         """Return a configuration from the whole space, a new one where there is one."""
@@ -446,10 +455,8 @@ class MetaTPESampler(BaseSampler):
     ) -> Plan:
         """Return the candidate with the best acquisition, a new one unless it may repeat."""
         past = self._past(moment.space)
-        if not may_repeat and self._is_upside_down(moment, past):
-            numbered = enumerate(self._turned, start=self._n_before_turned)
-            if plan := self._first_fitting(moment, numbered):
-                return plan
+        if not may_repeat and (plan := self._turned_start(moment, past)):
+            return plan
         X_good, X_bad, is_own = self._split(moment)
         good, weights, kept = past.weigh(X_good, *_judged(moment.observations, past))
         target = Densities(good, _bad_density(moment.space.columns, X_bad, is_own))
