@@ -269,6 +269,19 @@ def test_of_two_workers_that_choose_the_same_at_once_one_chooses_again() -> None
     assert len(set(warm_indices(study))) == len(warm_indices(study))
 
 
+def test_a_warm_start_is_no_repeat_of_trials_that_have_asked_for_one_parameter_so_far(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    study = new_study(MetaTPESampler([past_study(space=GRID, n=24)], seed=0))
+    slow = study._storage.create_new_trial(study._study_id)  # number 0, which asks last
+    others = [study.ask() for _ in range(20)]
+    assert {trial.suggest_int("i", 0, 3) for trial in others} == {0, 1, 2, 3}
+    optuna.Trial(study, slow).suggest_int("i", 0, 3)
+    study.ask().suggest_int("i", 0, 3)
+    assert warm_indices(study) == [0, 1, 2, 3, 4]
+    assert not caplog.records  # least of all that everything has been evaluated
+
+
 def left_behind(trial: FrozenTrial) -> FrozenTrial:
     """Return a trial as a worker leaves it that died an hour ago."""
     trial.state, trial.values, trial.datetime_complete = TrialState.RUNNING, None, None

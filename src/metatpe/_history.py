@@ -207,6 +207,11 @@ class History:
         return True
 
     @property
+    def has_finished(self) -> bool:
+        """Whether a trial with parameters has come to an end."""
+        return bool(self._newest)
+
+    @property
     def n_counted(self) -> int:
         """How many observations there are."""
         return len(self._params)
@@ -310,17 +315,32 @@ class Moment:
 
     @cached_property
     def _running(self) -> tuple[Floats, Mask]:
-        params, is_warm = [], []
-        for other in self._others:
-            if not self._is_stale(other):
-                plan = read_plan(other)
-                params.append({**(plan.params if plan else {}), **other.params})
-                is_warm.append(warm_index_of(other) >= 0)
-        if not params:
+        if not self._planned:
             return np.empty((0, len(self.space))), np.empty(0, dtype=np.bool_)
+        params, is_warm = zip(*self._planned, strict=True)
         X = self.space.encode(params)
         is_known = ~np.isnan(X).all(axis=1)
         return X[is_known], np.array(is_warm)[is_known]
+
+    @cached_property
+    def _planned(self) -> list[tuple[Mapping[str, Any], bool]]:
+        """What each of the others has asked for or means to, and whether it is a warm start."""
+        planned: list[tuple[Mapping[str, Any], bool]] = []
+        for other in self._others:
+            if not self._is_stale(other):
+                plan = read_plan(other)
+                params = {**(plan.params if plan else {}), **other.params}
+                planned.append((params, warm_index_of(other) >= 0))
+        return planned
+
+    @cached_property
+    def _is_space_known(self) -> bool:
+        """Whether the space is all that trials ask for, and not what they have asked for so far.
+
+        As long as none has finished, those that were planned with more are still asking.
+        """
+        names = set(self.space.names)
+        return self.history.has_finished or all(p.keys() <= names for p, _ in self._planned)
 
     def _is_stale(self, other: FrozenTrial) -> bool:
         """Return whether a RUNNING trial was probably left behind by a worker that died."""
@@ -375,7 +395,8 @@ class Moment:
     def is_running(self, X: Floats, *, complete_only: bool = False) -> Mask:  # (C, d) -> (C,)
         """Return which configurations others are evaluating; none in a continuous space."""
         running = Seen(self.space.columns)
-        running.add(self.running)
+        if self._is_space_known:
+            running.add(self.running)
         return running.has(X, complete_only=complete_only)
 
     def with_fixed(self, X: Floats) -> Floats:  # (C, d) -> (C, d)
