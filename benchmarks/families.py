@@ -14,6 +14,8 @@ family is named FUNCTION-SPACE-OBJECTIVES-PAST[-SCALE]; each seed makes another 
     blend      a similar one, an unrelated one, and one that is upside down
     unrelated, reversed, many (two similar, four far, four unrelated)
     the values are exponentials of smooth functions, or told as they are (plain) or as sinh (heavy)
+    zero       bowls whose values go down to 0
+    failing, lost (exponentials, and values as they are, with 1e6 for all that are bad)
 
 Each past task has 100 random evaluations. Printed is, after 10, 20, 30, 50 and 100 evaluations,
 the hypervolume of the smooth functions' values divided by the best one that any method or 1,000
@@ -104,6 +106,12 @@ TOLD: dict[str, tuple[Callable[[float], float], Callable[[Floats], Floats]]] = {
     "exp": (np.exp, np.log),
     "plain": (float, np.asarray),
     "heavy": (lambda v: float(np.sinh(3 * v)), lambda v: np.arcsinh(v) / 3),
+    "zero": (lambda v: max(float(np.exp(v)) - 0.01, 1e-9), np.asarray),
+    "failing": (
+        lambda v: float(np.exp(v)) if v < 1 else 1e6,
+        lambda v: np.log(np.minimum(v, np.e)),
+    ),
+    "lost": (lambda v: float(v) if v < 1 else 1e6, lambda v: np.minimum(v, 1.0)),
 }
 
 
@@ -128,6 +136,8 @@ FAMILIES = [
     Family("bowls", "floats", 2, "similar"),
     Family("bowls", "floats", 2, "reversed"),
     Family("bowls", "floats", 2, "similar", "plain"),
+    Family("bowls", "floats", 2, "similar", "zero"),
+    Family("bowls", "floats", 2, "unrelated", "zero"),
     Family("bowls", "mixed", 2, "blend"),
     Family("bowls", "floats", 4, "similar"),
     Family("bowls", "floats", 1, "similar"),
@@ -136,6 +146,8 @@ FAMILIES = [
     Family("waves", "grid", 2, "far"),
     Family("waves", "mixed", 2, "similar", "plain"),
     Family("waves", "mixed", 2, "unrelated"),
+    Family("waves", "mixed", 2, "similar", "failing"),
+    Family("waves", "mixed", 2, "blend", "lost"),
     Family("waves", "mixed", 2, "many"),
     Family("waves", "mixed", 3, "blend"),
     Family("waves", "mixed", 1, "blend"),
