@@ -46,6 +46,7 @@ from metatpe._record import Plan, Turn, read_plan, system_attributes
 
 MAX_CHARACTERS = 2046  # what every relational storage takes for one attribute
 THREE = ("minimize", "minimize", "minimize")
+UNIT = FloatDistribution(0.0, 1.0)
 
 
 def three_losses(params: Params) -> list[float]:
@@ -269,17 +270,41 @@ def test_of_two_workers_that_choose_the_same_at_once_one_chooses_again() -> None
     assert len(set(warm_indices(study))) == len(warm_indices(study))
 
 
+@pytest.mark.parametrize("has_failed", [False, True])
 def test_a_warm_start_is_no_repeat_of_trials_that_have_asked_for_one_parameter_so_far(
-    caplog: pytest.LogCaptureFixture,
+    has_failed: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     study = new_study(MetaTPESampler([past_study(space=GRID, n=24)], seed=0))
     slow = study._storage.create_new_trial(study._study_id)  # number 0, which asks last
     others = [study.ask() for _ in range(20)]
     assert {trial.suggest_int("i", 0, 3) for trial in others} == {0, 1, 2, 3}
+    if has_failed:
+        study.tell(others[-1], state=TrialState.FAIL)
     optuna.Trial(study, slow).suggest_int("i", 0, 3)
     study.ask().suggest_int("i", 0, 3)
-    assert warm_indices(study) == [0, 1, 2, 3, 4]
+    assert len(set(warm_indices(study))) == len(warm_indices(study)) == 5
     assert not caplog.records  # least of all that everything has been evaluated
+
+
+SMALL = {name: GRID[name] for name in ("i", "c")}  # 12 configurations
+ONE_CHOICE: dict[str, BaseDistribution] = {"net": CategoricalDistribution(("resnet",))}
+
+
+@pytest.mark.parametrize("past", [None, SMALL, {**SMALL, "dropped": UNIT}])
+@pytest.mark.parametrize("asked_for", [SMALL, {**SMALL, **ONE_CHOICE}])
+@pytest.mark.parametrize("n_startup_trials", [0, 5])
+def test_the_first_trials_of_many_workers_differ_in_a_finite_space(
+    past: dict[str, BaseDistribution] | None,
+    asked_for: dict[str, BaseDistribution],
+    n_startup_trials: int,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    sources = [] if past is None else [past_study(space=past, n=30)]
+    sampler = MetaTPESampler(sources, seed=0, n_startup_trials=n_startup_trials)
+    study = new_study(sampler)
+    chosen = {str(study.ask(asked_for).params) for _ in range(10)}
+    assert len(chosen) == 10
+    assert not caplog.records
 
 
 def left_behind(trial: FrozenTrial) -> FrozenTrial:

@@ -156,6 +156,7 @@ class History:
         self._newest: dict[str, tuple[int, BaseDistribution]] = {}
         self._encodings: dict[Space, _Encoding] = {}
         self.longest = datetime.timedelta(0)  # of the finished trials' durations
+        self.has_complete = False  # a trial with parameters
         self.objective_names: tuple[str, ...] = ()  # where a sampler asks the study for them
 
     def belongs_to(self, trials: Sequence[FrozenTrial]) -> bool:
@@ -192,6 +193,7 @@ class History:
             return False
         self._open.discard(trial.number)
         _take_newer(self._newest, trial)
+        self.has_complete |= trial.state == TrialState.COMPLETE and bool(trial.params)
         if not is_counted(trial):
             return False
         self._results = _grown(self._results, trial.number + 1)
@@ -205,11 +207,6 @@ class History:
         self._params[trial.number] = trial.params
         self.longest = max(self.longest, trial.duration or self.longest)
         return True
-
-    @property
-    def has_finished(self) -> bool:
-        """Whether a trial with parameters has come to an end."""
-        return bool(self._newest)
 
     @property
     def n_counted(self) -> int:
@@ -315,32 +312,29 @@ class Moment:
 
     @cached_property
     def _running(self) -> tuple[Floats, Mask]:
-        if not self._planned:
+        params, is_warm = [], []
+        for other in self._others:
+            if not self._is_stale(other):
+                plan = read_plan(other)
+                params.append({**(plan.params if plan else {}), **other.params})
+                is_warm.append(warm_index_of(other) >= 0)
+        if not params:
             return np.empty((0, len(self.space))), np.empty(0, dtype=np.bool_)
-        params, is_warm = zip(*self._planned, strict=True)
         X = self.space.encode(params)
         is_known = ~np.isnan(X).all(axis=1)
         return X[is_known], np.array(is_warm)[is_known]
 
     @cached_property
-    def _planned(self) -> list[tuple[Mapping[str, Any], bool]]:
-        """What each of the others has asked for or means to, and whether it is a warm start."""
-        planned: list[tuple[Mapping[str, Any], bool]] = []
-        for other in self._others:
-            if not self._is_stale(other):
-                plan = read_plan(other)
-                params = {**(plan.params if plan else {}), **other.params}
-                planned.append((params, warm_index_of(other) >= 0))
-        return planned
+    def is_space_known(self) -> bool:
+        """Whether the space is what trials ask for, and not what they have asked for so far.
 
-    @cached_property
-    def _is_space_known(self) -> bool:
-        """Whether the space is all that trials ask for, and not what they have asked for so far.
-
-        As long as none has finished, those that were planned with more are still asking.
+        Before one is complete, those that were planned with more may still ask for it.
         """
-        names = set(self.space.names)
-        return self.history.has_finished or all(p.keys() <= names for p, _ in self._planned)
+        if self.history.has_complete:
+            return True
+        asked = {*self.space.names}.union(*(t.distributions for t in self._others))
+        plans = [read_plan(t) for t in self._others]
+        return all(plan is None or plan.params.keys() <= asked for plan in plans)
 
     def _is_stale(self, other: FrozenTrial) -> bool:
         """Return whether a RUNNING trial was probably left behind by a worker that died."""
@@ -395,8 +389,7 @@ class Moment:
     def is_running(self, X: Floats, *, complete_only: bool = False) -> Mask:  # (C, d) -> (C,)
         """Return which configurations others are evaluating; none in a continuous space."""
         running = Seen(self.space.columns)
-        if self._is_space_known:
-            running.add(self.running)
+        running.add(self.running)
         return running.has(X, complete_only=complete_only)
 
     def with_fixed(self, X: Floats) -> Floats:  # (C, d) -> (C, d)

@@ -278,6 +278,8 @@ class MetaTPESampler(BaseSampler):
             moment = self._moment(study, trial, space)
             if plan.warm_index is not None and moment.is_given_to_others(plan.warm_index):
                 return True
+            if plan.warm_index is not None and not self._is_known(moment):
+                return False
             return is_finite and bool(moment.is_running(space.encode([plan.params]))[0])
 
     def _check_objectives(self, study: Study) -> None:
@@ -360,7 +362,11 @@ class MetaTPESampler(BaseSampler):
         """Return the trial's warm start; None where it gets none."""
         index = moment.warm_index(self._n_startup_trials)
         if index is not None:
-            found = self._first_fitting(moment, self._numbered(self._in_turn(index)))
+            starts = [*self._numbered(self._in_turn(index))]
+            found = self._first_fitting(moment, starts)
+            if found is None and not self._is_known(moment):
+                # One that agrees with others so far differs in what they have not asked for yet.
+                found = self._first_fitting(moment, starts, may_agree=True)
             return found or self._random(moment, "random")
         index = moment.abandoned_warm_start
         return None if index is None else self._first_fitting(moment, self._numbered([index]))
@@ -396,7 +402,11 @@ class MetaTPESampler(BaseSampler):
         return max(len(self._warm_starts), self._n_startup_trials)
 
     def _first_fitting(
-        self, moment: Moment, starts: Iterable[tuple[int, Configuration]]
+        self,
+        moment: Moment,
+        starts: Iterable[tuple[int, Configuration]],
+        *,
+        may_agree: bool = False,
     ) -> Plan | None:
         """Return the first of numbered warm starts that is free, new, and shares a parameter."""
         space = moment.space
@@ -407,9 +417,15 @@ class MetaTPESampler(BaseSampler):
             fitting = space.fit(configuration)
             params = {**configuration, **filling, **fitting}
             # A source without a shared parameter has nothing to start from.
-            if not len(space) or (fitting and moment.is_new(space.encode([params]))[0]):
+            if not len(space) or (
+                fitting and (may_agree or moment.is_new(space.encode([params]))[0])
+            ):
                 return Plan("warm_start", params, warm_index=i)
         return None
+
+    def _is_known(self, moment: Moment) -> bool:
+        """Return whether the space is all that the objective asks for, as far as one can tell."""
+        return len(moment.space) > 0 and (bool(self._search_space) or moment.is_space_known)
 
     def _turned_start(self, moment: Moment, past: Past) -> Plan | None:
         """Return a warm start of the past turned round, where it is upside down.
@@ -417,7 +433,7 @@ class MetaTPESampler(BaseSampler):
         That is soon after the start, and while those that were given do better than other trials.
         """
         n, done = self._n_startup_trials, moment.observations
-        is_late = len(done.X) > _START * n or moment.attempt > 0
+        is_late = not n or len(done.X) > _START * n or moment.attempt > 0
         if is_late or not self._warm_starts or self._settings.is_naive or moment.is_enqueued:
             return None
         X, level = _judged(done, past)
@@ -511,6 +527,8 @@ class MetaTPESampler(BaseSampler):
         if not is_new.any() and moment.observations.seen.has_complete:
             # Those that used fewer parameters may be from before one was added.
             is_new = moment.is_new(X, complete_only=True)
+        if not is_new.any() and not self._is_known(moment):
+            return X
         if not is_new.any():
             self._say(
                 "every configuration of the space has been evaluated; they are repeated now."
