@@ -3,7 +3,7 @@
     python benchmarks/families.py --seeds 5 --jobs 2
     python benchmarks/families.py --seeds 2 --methods transfer,rgpe-ehvi --family waves
 
-TransferSampler was chosen among its variants here, and not on the benchmarks of the paper. A
+TransferSampler was chosen among its variants here (docs/method/transfer-sampler.md says how). A
 family is named FUNCTION-SPACE-OBJECTIVES-PAST[-SCALE]; each seed makes another problem of it:
 
     bowls      rotated ellipsoids, an optimum for each objective
@@ -275,7 +275,7 @@ class Turns(TransferSampler):
     def _acquired(
         self, moment: Moment, *, rng: np.random.Generator, may_repeat: bool = False
     ) -> Plan:
-        if not may_repeat and self._rng(moment.trial, "turn").random() < 0.1:
+        if not may_repeat and self._rng(moment.trial, "densities").random() < 0.1:
             return MetaTPESampler._acquired(self, moment, rng=rng)
         return super()._acquired(moment, rng=rng, may_repeat=may_repeat)
 

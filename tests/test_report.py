@@ -10,7 +10,18 @@ import pytest
 from markdown_it import MarkdownIt
 from optuna.distributions import FloatDistribution
 from optuna.trial import TrialState
-from studies import ONE, TWO, evaluate, frozen, new_study, past_study, random_sampler
+from studies import (
+    ONE,
+    SQUARE,
+    TWO,
+    evaluate,
+    frozen,
+    new_study,
+    past_study,
+    random_sampler,
+    spread,
+    two_losses,
+)
 from transferred import ODD, large_study, odd_study, transferred, weighed_study
 
 from metatpe import MetaTPESampler, Task, TransferSampler, transfer_history
@@ -157,6 +168,21 @@ def test_what_is_said_of_weights_and_turns_is_true_of_models_too() -> None:
     assert re.search(r"\| constant \| trial \d on \| what it predicts does not go with", text)
     assert "is its share in what the model predicts" in text
     assert not re.search("turn |turns |overlap|dissimilar|similarity", text)
+
+
+def test_trials_that_a_model_chose_without_the_past_are_told_as_the_studys_own_turns() -> None:
+    past, done = past_study(n=30, space=SQUARE), [frozen(p, two_losses(p)) for p in spread(55)]
+    study = new_study(TransferSampler([past], seed=0), trials=done)
+    evaluate(study, 8, space=SQUARE)
+    is_own = [not record.weights for record in transfer_history(study)]
+    assert {True, False} == set(is_own)
+    text = markdown_report(study, [past])
+    assert f"| own turn | {sum(is_own)} |" in text
+    assert "chosen by a model without the past" in text
+    own = frozen({"x": 0.5, "y": 0.5}, [0.5, 0.5])
+    own.user_attrs["metatpe"] = {"origin": "acquisition", "weights": {}, "kept": []}
+    text = markdown_report(new_study(TransferSampler([past]), trials=[*done, own]), [past])
+    assert "no trial so far was chosen with weights" in text
 
 
 @pytest.mark.parametrize("weights", ["similarity", "uniform"])

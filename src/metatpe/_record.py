@@ -55,8 +55,9 @@ class TransferRecord:
             of each parameter is chosen when it is asked for).
         weights: Task name -> weight, the largest first; the task of the study itself is called
             "target", and what was too small to be listed is summed up in "rest". Empty where no
-            weights were computed. `MetaTPESampler` weighs by similarity; of the samplers with
-            Gaussian processes, a weight is a task's share in what their model predicts.
+            weights were computed, also where `TransferSampler` has chosen without the past.
+            `MetaTPESampler` weighs by similarity; of the samplers with Gaussian processes, a
+            weight is a task's share in what their model predicts.
         kept: The parameters that the similarity was measured on; empty where there was no
             observation yet, no source, or no similarity.
         turn: Of an acquisition of `MetaTPESampler` with sources that have a weight: "past" where

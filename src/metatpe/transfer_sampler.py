@@ -37,8 +37,8 @@ class TransferSampler(SurrogateSampler):
     evaluation: one that fits is followed, one that does not is left behind, and one that is upside
     down is turned round. The next configuration is the one with the largest expected improvement
     of the Pareto front's hypervolume (with one objective: of the best value). After fifty
-    evaluations every other one, by chance, is chosen without the past, so that nothing is
-    overlooked that the past does not know.
+    evaluations each one is chosen without the past with probability 1/2, so that the search does
+    not stay with what the past knows.
 
     It keeps the rules of `MetaTPESampler`: warm starts, seeds, states, constraints, parallel
     workers, and in a finite space no configuration twice while one is unseen; `transfer_history`

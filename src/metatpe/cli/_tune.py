@@ -192,11 +192,13 @@ def _cells(trial: FrozenTrial, study: Study, front: Set[int]) -> list[str]:
     """Return values (or what went wrong), whether it is on the front, origin and weights."""
     record = trial.user_attrs.get("metatpe", {"origin": "enqueued", "weights": {}})
     largest = list(record["weights"].items())[:_N_WEIGHTS]
+    weights = ", ".join(f"{name} {weight:.2f}" for name, weight in largest)
+    is_own = record["origin"] == "acquisition" and not weights
     return [
         _values(trial, study),
         "on the front" if trial.number in front else "",
         record["origin"],
-        ", ".join(f"{name} {weight:.2f}" for name, weight in largest),
+        "without the past" if is_own else weights,
     ]
 
 

@@ -33,7 +33,7 @@ from metatpe.tasks import (
     why_not_task,
 )
 from metatpe.viz._runs import run_of
-from metatpe.viz._weights import LANES
+from metatpe.viz._weights import lane_of
 
 SMALL = 0.1  # of the weight of a past task that is just like the study; below, it says nothing
 UNPREDICTED = "what it predicts does not go with how this study's trials turned out."
@@ -133,7 +133,7 @@ class Facts:
     @property
     def origins(self) -> dict[str, int]:
         """Where configurations came from -> number of trials; turns of the past apart."""
-        return dict(Counter(origin_of(record) for record in self.records))
+        return dict(Counter(map(lane_of, self.records)))
 
     @property
     def has_turns(self) -> bool:
@@ -168,13 +168,8 @@ class Facts:
         if record is None:
             return "another sampler, or by hand"
         givers = [s.name for s in self.sources if number in {w.number for w in s.warm_starts}]
-        kind = origin_of(record)
+        kind = lane_of(record)
         return f"{kind} of {givers[0]}" if givers else kind
-
-
-def origin_of(record: TransferRecord) -> str:
-    """Return where a trial's configuration came from, in the words of the plots."""
-    return LANES[record.origin, record.turn]
 
 
 def is_modelled(record: TransferRecord) -> bool:
@@ -294,6 +289,8 @@ def _why_unused(records: Sequence[TransferRecord], name: str) -> str:
         is_by_model = any(map(is_modelled, records))
         why = UNPREDICTED if is_by_model else "its best region is elsewhere."
         return f"it never had a weight worth mentioning: {why}"
+    if records and not any(record.weights for record in records):
+        return "no trial so far was chosen with weights."
     return "it was not among the sampler's sources, or weighed too little to be recorded."
 
 

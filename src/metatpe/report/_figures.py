@@ -10,10 +10,11 @@ import numpy as np
 from optuna.trial import FrozenTrial, TrialState
 
 from metatpe import viz
-from metatpe.report._facts import Facts, origin_of
+from metatpe.report._facts import Facts
 from metatpe.tasks import Task, is_counted
 from metatpe.viz._runs import spans_decades
 from metatpe.viz._style import GREY, as_html, look, shortened
+from metatpe.viz._weights import lane_of
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -147,7 +148,7 @@ def _points(facts: Facts, a: int, b: int, *, is_first: bool) -> list[Any]:
 
 def _by_kind(facts: Facts) -> dict[str, list[FrozenTrial]]:
     """Return the finished trials with finite values by where they came from."""
-    kinds = {record.number: origin_of(record) for record in facts.records}
+    kinds = {record.number: lane_of(record) for record in facts.records}
     found: dict[str, list[FrozenTrial]] = {}
     for trial in facts.trials:
         is_done = trial.state == TrialState.COMPLETE and is_counted(trial)

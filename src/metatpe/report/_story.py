@@ -227,8 +227,8 @@ def _given(facts: Facts) -> list[Block]:
 
 
 _WEIGHTS = (
-    "What the past studies weighed at each trial; all weights, the study's own among them, sum to "
-    "one. Below, where each trial's configuration came from."
+    "What the past studies weighed at each trial that was chosen with weights; all of them, the "
+    "study's own among them, sum to one. Below, where each trial's configuration came from."
 )
 _OVERLAP = "Where the best configurations lie: in this study, and in the past study"
 _ALIKE = (
@@ -443,6 +443,11 @@ def _reading(facts: Facts) -> list[Block]:
             "anew before each trial from how far its own predictions hold here. A study is "
             f"called ignored from the trial on where it has less than {SMALL:.0%} of an equal "
             "share."
+        )
+    if "own turn" in facts.origins and not facts.has_turns:
+        texts.append(
+            "From the fiftieth trial on about every other one is the study's own turn: chosen by "
+            "a model without the past, and so without weights."
         )
     return [Items(texts)]
 

@@ -78,10 +78,16 @@ def _weight(record: TransferRecord, name: str) -> float:
     return record.weights.get(name, np.nan if REST in record.weights else 0.0)
 
 
+def lane_of(record: TransferRecord) -> str:
+    """Return where a trial came from; chosen without any weights, it was the study's own turn."""
+    is_own = record.origin == "acquisition" and not record.weights
+    return LANES[record.origin, "own" if is_own else record.turn]
+
+
 def _lanes(history: Sequence[TransferRecord]) -> dict[str, list[int]]:
     found: dict[str, list[int]] = {name: [] for name in LANES.values()}
     for record in history:
-        found[LANES[record.origin, record.turn]].append(record.number)
+        found[lane_of(record)].append(record.number)
     return {name: numbers for name, numbers in found.items() if numbers}
 
 
