@@ -20,6 +20,7 @@ from studies import past_study
 from test_cli_tasks import Answer, metatpe, refusal
 
 from metatpe import TransferSampler, load_tasks, transfer_history
+from metatpe.cli._tune import _cells
 
 FUNCTION = """
 import os, signal, time
@@ -157,6 +158,23 @@ def test_a_terminal_shows_a_live_table(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "fail: AssertionError" in shown
     assert "5 evaluated, " in shown
     assert "\x1b[" in shown
+
+
+@pytest.mark.parametrize(
+    ("origin", "weights", "shown"),
+    [
+        ("acquisition", {"target": 0.75, "old": 0.25}, "target 0.75, old 0.25"),
+        ("acquisition", {}, "without the past"),
+        ("warm_start", {}, ""),
+    ],
+)
+def test_a_row_tells_the_weights_or_that_a_trial_was_chosen_without_the_past(
+    origin: str, weights: dict[str, float], shown: str
+) -> None:
+    study = past_study(n=1)
+    (trial,) = study.trials
+    trial.user_attrs["metatpe"] = {"origin": origin, "weights": weights}
+    assert _cells(trial, study, set())[-2:] == [origin, shown]
 
 
 def test_failures_pruned_trials_and_wrong_values_do_not_stop_a_study() -> None:

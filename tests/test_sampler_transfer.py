@@ -283,6 +283,7 @@ def test_a_warm_start_is_no_repeat_of_trials_that_have_asked_for_one_parameter_s
     optuna.Trial(study, slow).suggest_int("i", 0, 3)
     study.ask().suggest_int("i", 0, 3)
     assert len(set(warm_indices(study))) == len(warm_indices(study)) == 5
+    assert warm_indices(study)[0] == 0  # its own, and none further down
     assert not caplog.records  # least of all that everything has been evaluated
 
 
@@ -305,6 +306,15 @@ def test_the_first_trials_of_many_workers_differ_in_a_finite_space(
     chosen = {str(study.ask(asked_for).params) for _ in range(10)}
     assert len(chosen) == 10
     assert not caplog.records
+
+
+def test_in_a_space_that_was_given_a_warm_start_is_no_repeat_of_what_runs() -> None:
+    done = [{"i": k % 2, "c": "p", "dropped": k / 10} for k in range(10)]  # two that are left here
+    trials = [frozen(p, two_losses(p), space={**SMALL, "dropped": UNIT}) for p in done]
+    source = new_study(optuna.samplers.RandomSampler(), trials=trials)
+    study = new_study(MetaTPESampler([source], seed=0, search_space=SMALL))
+    assert len({str(study.ask(SMALL).params) for _ in range(5)}) == 5
+    assert origins(study) == ["warm_start"] * 2 + ["random"] * 3
 
 
 def left_behind(trial: FrozenTrial) -> FrozenTrial:

@@ -278,8 +278,6 @@ class MetaTPESampler(BaseSampler):
             moment = self._moment(study, trial, space)
             if plan.warm_index is not None and moment.is_given_to_others(plan.warm_index):
                 return True
-            if plan.warm_index is not None and not self._is_known(moment):
-                return False
             return is_finite and bool(moment.is_running(space.encode([plan.params]))[0])
 
     def _check_objectives(self, study: Study) -> None:
@@ -527,14 +525,13 @@ class MetaTPESampler(BaseSampler):
         if not is_new.any() and moment.observations.seen.has_complete:
             # Those that used fewer parameters may be from before one was added.
             is_new = moment.is_new(X, complete_only=True)
-        if not is_new.any() and not self._is_known(moment):
-            return X
-        if not is_new.any():
+        if is_new.any():
+            return X[is_new]
+        if self._is_known(moment):
             self._say(
                 "every configuration of the space has been evaluated; they are repeated now."
             )
-            return X
-        return X[is_new]
+        return X
 
 
 def _bad_density(columns: Columns, X: Floats, is_own: Mask) -> Parzen:  # (k, d), (k,)
