@@ -55,7 +55,8 @@ from metatpe import MetaTPESampler, Space, Task, TransferSampler, transfer_histo
 from metatpe._gp.informed import inform
 from metatpe._gp.transform import all_scores
 from metatpe._pareto import levels
-from metatpe.transfer_sampler import MAX_TASKS, _best_on_its_scale
+from metatpe._record import Plan
+from metatpe.transfer_sampler import MAX_TASKS, _best_on_its_scale, _doubt
 
 INF = float("inf")
 
@@ -227,10 +228,59 @@ def test_one_of_two_choices_after_the_fiftieth_is_made_without_the_past_by_chanc
     is_own = []
     for trial in study.trials[50:]:
         moment = sampler._moment(study, trial, Space(SQUARE))
-        is_own.append(sampler._is_own_turn(moment, sampler._models(moment)))
+        is_own.append(sampler._is_own_turn(moment))
     assert 0.4 < np.mean(is_own) < 0.6
     is_other = np.diff(np.array(is_own, dtype=int)) != 0
     assert 0.4 < is_other.mean() < 0.6  # not in turn
+
+
+@pytest.fixture
+def by_densities(monkeypatch: pytest.MonkeyPatch) -> list[Plan]:
+    """What densities have chosen, one after the other."""
+    plans: list[Plan] = []
+    chosen = MetaTPESampler._by_densities
+
+    def watched(*args: Any, **kwargs: Any) -> Plan:
+        plans.append(chosen(*args, **kwargs))
+        return plans[-1]
+
+    monkeypatch.setattr(MetaTPESampler, "_by_densities", watched)
+    return plans
+
+
+def noisy(params: Params) -> list[float]:
+    """Return two losses, the second of which has nothing to do with the parameters."""
+    return [bowl(params)[0], float(np.random.default_rng([int(1e9 * params["x"])]).normal())]
+
+
+@pytest.mark.parametrize(("losses", "fewest", "most"), [(bowl, 0, 2), (noisy, 8, 20)])
+def test_what_the_model_cannot_order_is_left_to_densities_after_the_fiftieth_observation(
+    losses: Losses, fewest: int, most: int, by_densities: list[Plan]
+) -> None:
+    trials = [frozen(p, losses(p)) for p in spread(70)]
+    n_chosen = []
+    for n in range(45, 70):
+        before = len(by_densities)
+        params = new_study(TransferSampler(seed=0), trials=trials[:n]).ask(SQUARE).params
+        n_chosen.append(len(by_densities) - before)
+        assert not n_chosen[-1] or params == by_densities[-1].params
+    assert sum(n_chosen[:5]) == 0
+    assert fewest <= sum(n_chosen[5:]) <= most
+
+
+def test_densities_choose_without_the_past_where_the_model_would(by_densities: list[Plan]) -> None:
+    past, turns = past_of(bowl), []
+    for n in range(50, 80):
+        trials = [frozen(p, noisy(p)) for p in spread(n)]
+        before = len(by_densities)
+        study = new_study(TransferSampler([past], seed=0), trials=trials)
+        study.ask(SQUARE)
+        (record,) = transfer_history(study)
+        if len(by_densities) > before:
+            turns.append(by_densities[-1].turn)
+            assert (turns[-1] == "own") == (not record.weights)
+            assert (record.turn, record.kept) == (None, ())
+    assert {*turns} == {"own", "past"}
 
 
 @pytest.mark.parametrize("n_objectives", [1, 2, 3, 4])
@@ -703,6 +753,27 @@ def test_the_scale_is_the_one_on_which_the_losses_are_smooth(name: str, seed: in
     chosen = _best_on_its_scale(inform([], X, scores, np.arange(2), is_used))
     expected = scale(losses(X))
     np.testing.assert_allclose(chosen.y, (expected - expected.mean()) / expected.std())
+
+
+@pytest.mark.parametrize(
+    ("losses", "low", "high"),
+    [
+        (lambda X, rng: X, 0.0, 0.1),
+        (lambda X, rng: X + 0.3 * rng.normal(size=X.shape), 0.2, 0.6),
+        (lambda X, rng: np.column_stack([X[:, 0], rng.normal(size=len(X))]), 0.6, 1.0),
+        (lambda X, rng: np.column_stack([X[:, 0], np.ones(len(X))]), 0.0, 0.1),
+        (lambda X, rng: np.ones(X.shape), 0.0, 0.0),
+    ],
+    ids=["smooth", "noisy", "one is noise", "one is constant", "both are constant"],
+)
+def test_doubt_is_what_the_worst_ordered_objective_leaves_to_a_perfect_order(
+    losses: Callable[[np.ndarray, np.random.Generator], np.ndarray], low: float, high: float
+) -> None:
+    rng = np.random.default_rng(0)
+    X, is_used = rng.random((60, 2)), np.ones(2, dtype=np.bool_)
+    scales = all_scores(losses(X, rng), np.zeros(len(X)))
+    models = [inform([], X, own, np.arange(2), is_used)[0] for own in scales]
+    assert low <= _doubt(models) <= high
 
 
 # Other -------------------------------------------------------------------------------------------

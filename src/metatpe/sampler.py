@@ -467,10 +467,16 @@ class MetaTPESampler(BaseSampler):
     def _acquired(
         self, moment: Moment, *, rng: np.random.Generator, may_repeat: bool = False
     ) -> Plan:
+        """Return what is evaluated after the start."""
+        if not may_repeat and (plan := self._turned_start(moment, self._past(moment.space))):
+            return plan
+        return self._by_densities(moment, rng=rng, may_repeat=may_repeat)
+
+    def _by_densities(
+        self, moment: Moment, *, rng: np.random.Generator, may_repeat: bool = False
+    ) -> Plan:
         """Return the candidate with the best acquisition, a new one unless it may repeat."""
         past = self._past(moment.space)
-        if not may_repeat and (plan := self._turned_start(moment, past)):
-            return plan
         X_good, X_bad, is_own = self._split(moment)
         good, weights, kept = past.weigh(X_good, *_judged(moment.observations, past))
         target = Densities(good, _bad_density(moment.space.columns, X_bad, is_own))

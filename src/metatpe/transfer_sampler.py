@@ -17,15 +17,17 @@ from metatpe._gp.informed import InformedProcess, inform
 from metatpe._gp.models import Observed, PastModels
 from metatpe._gp.sampler import Surrogate, SurrogateSampler
 from metatpe._history import Moment
-from metatpe._record import TARGET
+from metatpe._record import TARGET, Turn
 from metatpe._trust import rank_correlation
 from metatpe.sampler import _judged
 from metatpe.space import Floats, Ints
 from metatpe.tasks import Task
 
 MAX_TASKS = 10  # past tasks that inform at one time
-# Observations until which the past informs every choice. Afterwards it informs one of two, by
-# chance: a model that the past explains well is sure of itself, also of what it has overlooked.
+# Observations until which the model makes every choice, informed by the past. Afterwards the past
+# informs one of two, by chance: a model that the past explains well is sure of itself, also of
+# what it has overlooked. And densities choose where the model has doubts: the improvement that it
+# expects of a noisy objective would keep the search at that end of the front.
 _N_LED = 50
 
 
@@ -38,7 +40,8 @@ class TransferSampler(SurrogateSampler):
     down is turned round. The next configuration is the one with the largest expected improvement
     of the Pareto front's hypervolume (with one objective: of the best value). After fifty
     evaluations each one is chosen without the past with probability 1/2, so that the search does
-    not stay with what the past knows.
+    not stay with what the past knows; and the worse the model orders what was observed, as noise
+    makes it, the more often densities choose, as in `MetaTPESampler`.
 
     It keeps the rules of `MetaTPESampler`: warm starts, seeds, states, constraints, parallel
     workers, and in a finite space no configuration twice while one is unseen; `transfer_history`
@@ -88,11 +91,12 @@ class TransferSampler(SurrogateSampler):
         )
 
     def _surrogate(self, moment: Moment, past: PastModels) -> Surrogate:
-        study, is_own = Observed.of(moment, past.encoder), self._is_own_turn(moment, past)
+        study, is_own = Observed.of(moment, past.encoder), self._is_own_turn(moment)
         chosen = np.arange(0) if is_own else self._chosen(moment)
         models = _fitted(study, past, chosen)
         y = np.stack([model.y for model in models], axis=1)
         weights = {} if is_own else _weights(models, past.names, chosen)
+        doubt = _doubt(models) if len(study.y) >= _N_LED else 0.0
         if len(study.running):
             models = [model.believing(study.running) for model in models]
         return Surrogate(
@@ -104,11 +108,16 @@ class TransferSampler(SurrogateSampler):
             past_best=past.best(chosen),
             branches=study.branches,
             weights=weights,
+            doubt=doubt,
         )
 
-    def _is_own_turn(self, moment: Moment, past: PastModels) -> bool:
-        """Return whether the study chooses alone, by a model without the past."""
-        if len(moment.observations.X) < _N_LED or not past.names:
+    def _turn(self, moment: Moment, weights: Floats) -> Turn:
+        """Return the same for a choice by densities."""
+        return "own" if self._is_own_turn(moment) else "past"
+
+    def _is_own_turn(self, moment: Moment) -> bool:
+        """Return whether the study chooses alone, without the past."""
+        if len(moment.observations.X) < _N_LED or not self._past(moment.space).names:
             return False
         return self._rng(moment.trial, "turn").random() < 0.5
 
@@ -148,6 +157,15 @@ def _best_on_its_scale(models: Sequence[InformedProcess]) -> InformedProcess:
     z = np.arctanh(np.clip(rank_correlation(left_out, first.y), -0.9999, 0.9999))
     best = int(np.argmax(z))
     return models[best] if z[best] > z[0] + 1.0 / np.sqrt(n - 3) else first
+
+
+def _doubt(models: Sequence[InformedProcess]) -> float:
+    """Return one less how well the models order observations, each as the others predict it.
+
+    Of the objective that is ordered worst; one that is the same everywhere needs no order.
+    """
+    rho = [rank_correlation(m.left_out[None], m.y)[0] for m in models if np.ptp(m.y) > 0.0]
+    return 1.0 - max(0.0, min(rho, default=1.0))
 
 
 def _weights(

@@ -40,6 +40,7 @@ class Surrogate:
     past_best: Floats  # (k, d), what was good in the past
     branches: Branches  # what a configuration will use
     weights: Mapping[str, float]  # of the study and the past tasks, for the record
+    doubt: float = 0.0  # the probability with which densities choose instead
 
 
 class SurrogateSampler(MetaTPESampler):
@@ -69,6 +70,10 @@ class SurrogateSampler(MetaTPESampler):
             return self._random(moment, "random")
         past = self._models(moment)
         surrogate = self._surrogate(moment, past)
+        other = self._rng(moment.trial, "densities")
+        if other.random() < surrogate.doubt:
+            plan = self._by_densities(moment, rng=other)
+            return Plan("acquisition", plan.params, surrogate.weights)
         improvement = self._improvement(surrogate.reached, rng)
 
         def score(X: Floats) -> Floats:  # (C, d) -> (C,)
