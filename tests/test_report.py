@@ -178,7 +178,7 @@ def test_trials_that_a_model_chose_without_the_past_are_told_as_the_studys_own_t
     assert {True, False} == set(is_own)
     text = markdown_report(study, [past])
     assert f"| own turn | {sum(is_own)} |" in text
-    assert "chosen by a model without the past" in text
+    assert "chosen without the past, and so without weights" in text
     own = frozen({"x": 0.5, "y": 0.5}, [0.5, 0.5])
     own.user_attrs["metatpe"] = {"origin": "acquisition", "weights": {}, "kept": []}
     text = markdown_report(new_study(TransferSampler([past]), trials=[*done, own]), [past])

@@ -51,7 +51,14 @@ from studies import (
 from test_contract import PASTS, past_tasks
 from test_sampler_properties import cases, check_suggestions, few
 
-from metatpe import MetaTPESampler, Space, Task, TransferSampler, transfer_history
+from metatpe import (
+    MetaTPESampler,
+    Space,
+    Task,
+    TransferSampler,
+    transfer_history,
+    transfer_sampler,
+)
 from metatpe._gp.informed import inform
 from metatpe._gp.transform import all_scores
 from metatpe._pareto import levels
@@ -269,18 +276,68 @@ def test_what_the_model_cannot_order_is_left_to_densities_after_the_fiftieth_obs
 
 
 def test_densities_choose_without_the_past_where_the_model_would(by_densities: list[Plan]) -> None:
-    past, turns = past_of(bowl), []
+    past, turns, is_alone = past_of(bowl), [], []
     for n in range(50, 80):
         trials = [frozen(p, noisy(p)) for p in spread(n)]
         before = len(by_densities)
         study = new_study(TransferSampler([past], seed=0), trials=trials)
-        study.ask(SQUARE)
-        (record,) = transfer_history(study)
+        params = study.ask(SQUARE).params
         if len(by_densities) > before:
-            turns.append(by_densities[-1].turn)
-            assert (turns[-1] == "own") == (not record.weights)
+            plan, (record,) = by_densities[before], transfer_history(study)
+            turns.append(plan.turn)
             assert (record.turn, record.kept) == (None, ())
+            assert (plan.turn == "own") == (not record.weights)
+            assert record.weights != plan.weights  # but those of the model
+            alone = new_study(TransferSampler(seed=0), trials=trials)
+            is_alone.append(params == alone.ask(SQUARE).params)
     assert {*turns} == {"own", "past"}
+    assert all(same for same, turn in zip(is_alone, turns, strict=True) if turn == "own")
+    assert not all(is_alone)
+
+
+def test_densities_choose_nothing_that_was_evaluated_while_there_is_something_new(
+    by_densities: list[Plan], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transfer_sampler, "_doubt", lambda models: 1.0)
+    study = new_study(TransferSampler(seed=0), ONE)
+    space = {"a": IntDistribution(0, 5), "b": CategoricalDistribution(("u", "v"))}
+    suggested = evaluate(study, 12, space=space, losses=lambda p: [float(p["a"])])
+    assert len({tuple(params.values()) for params in suggested}) == 12
+    assert len(by_densities) == 7
+
+
+def test_densities_do_not_evaluate_a_finite_branch_over_and_over(
+    by_densities: list[Plan], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transfer_sampler, "_doubt", lambda models: 1.0)
+
+    def objective(trial: optuna.Trial) -> float:
+        if trial.suggest_categorical("kind", ["tree", "net"]) == "tree":  # six, and the best ones
+            return 0.1 * trial.suggest_int("depth", 1, 6)
+        return 1.5 + trial.suggest_float("width", 0.0, 1.0)
+
+    study = new_study(TransferSampler(seed=0), ONE)
+    study.optimize(objective, n_trials=40)
+    found = [tuple(trial.params.values()) for trial in study.trials]
+    assert len(by_densities) == 35
+    assert {(("tree", depth)) for depth in range(1, 7)} <= {*found}
+    assert len({*found[15:]}) == 25  # once it is known which parameters a branch has
+
+
+@pytest.mark.parametrize("n_objectives", [1, 2])
+def test_while_no_trial_is_feasible_the_search_goes_to_where_less_is_violated(
+    n_objectives: int,
+) -> None:
+    def objective(trial: optuna.Trial) -> list[float]:
+        x, y = trial.suggest_float("x", 0.0, 1.0), trial.suggest_float("y", 0.0, 1.0)
+        trial.set_constraint("c", abs(x - 0.3) + abs(y - 0.6) + 0.1)  # never below 0
+        return [x, y][:n_objectives]
+
+    study = new_study(TransferSampler(seed=0), ["minimize"] * n_objectives)
+    study.optimize(objective, n_trials=40)  # type: ignore[arg-type]
+    off = np.abs([[t.params["x"] - 0.3, t.params["y"] - 0.6] for t in study.trials]).sum(axis=1)
+    assert len({*off.round(6)}) == 40
+    assert np.median(off[20:]) < 0.7 * np.median(off[:10])
 
 
 @pytest.mark.parametrize("n_objectives", [1, 2, 3, 4])
@@ -761,12 +818,14 @@ def test_the_scale_is_the_one_on_which_the_losses_are_smooth(name: str, seed: in
         (lambda X, rng: X, 0.0, 0.1),
         (lambda X, rng: X + 0.3 * rng.normal(size=X.shape), 0.2, 0.6),
         (lambda X, rng: np.column_stack([X[:, 0], rng.normal(size=len(X))]), 0.6, 1.0),
+        (lambda X, rng: np.column_stack([rng.normal(size=len(X)), X[:, 0]]), 0.6, 1.0),
         (lambda X, rng: np.column_stack([X[:, 0], np.ones(len(X))]), 0.0, 0.1),
-        (lambda X, rng: np.ones(X.shape), 0.0, 0.0),
+        (lambda X, rng: np.minimum(X, 0.1), 0.0, 0.1),
+        (lambda X, rng: np.ones(X.shape), 1.0, 1.0),
     ],
-    ids=["smooth", "noisy", "one is noise", "one is constant", "both are constant"],
+    ids=["smooth", "noisy", "one is noise", "other", "one is constant", "ties", "constant"],
 )
-def test_doubt_is_what_the_worst_ordered_objective_leaves_to_a_perfect_order(
+def test_doubt_is_what_the_worst_ordered_objective_leaves_to_the_best_possible_order(
     losses: Callable[[np.ndarray, np.random.Generator], np.ndarray], low: float, high: float
 ) -> None:
     rng = np.random.default_rng(0)
@@ -774,6 +833,14 @@ def test_doubt_is_what_the_worst_ordered_objective_leaves_to_a_perfect_order(
     scales = all_scores(losses(X, rng), np.zeros(len(X)))
     models = [inform([], X, own, np.arange(2), is_used)[0] for own in scales]
     assert low <= _doubt(models) <= high
+
+
+@pytest.mark.parametrize(("n", "doubt"), [(0, 0.0), (1, 0.0), (2, 1.0), (20, 1.0)])
+def test_where_all_observations_are_the_same_there_is_nothing_but_doubt(
+    n: int, doubt: float
+) -> None:
+    X, is_used = np.random.default_rng(0).random((n, 2)), np.ones(2, dtype=np.bool_)
+    assert _doubt(inform([], X, [np.zeros(n)], np.arange(2), is_used)) == doubt
 
 
 # Other -------------------------------------------------------------------------------------------

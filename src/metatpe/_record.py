@@ -57,7 +57,8 @@ class TransferRecord:
             "target", and what was too small to be listed is summed up in "rest". Empty where no
             weights were computed, also where `TransferSampler` has chosen without the past.
             `MetaTPESampler` weighs by similarity; of the samplers with Gaussian processes, a
-            weight is a task's share in what their model predicts.
+            weight is a task's share in what their model predicts, also of a trial that
+            `TransferSampler` has left to densities.
         kept: The parameters that the similarity was measured on; empty where there was no
             observation yet, no source, or no similarity.
         turn: Of an acquisition of `MetaTPESampler` with sources that have a weight: "past" where

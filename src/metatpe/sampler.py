@@ -15,7 +15,7 @@ import logging
 import math
 import os
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 from weakref import WeakKeyDictionary
@@ -59,6 +59,7 @@ _UPSIDE_DOWN = (
     "here, and what was worst there does better. Do the directions of the objectives agree?"
 )
 _N_RANDOM = 64  # random configurations among which an unseen one is looked for
+IsNew = Callable[[Floats], Mask]  # (C, d) -> (C,), which configurations are to be evaluated
 
 
 class MetaTPESampler(BaseSampler):
@@ -470,12 +471,12 @@ class MetaTPESampler(BaseSampler):
         """Return what is evaluated after the start."""
         if not may_repeat and (plan := self._turned_start(moment, self._past(moment.space))):
             return plan
-        return self._by_densities(moment, rng=rng, may_repeat=may_repeat)
+        return self._by_densities(moment, None if may_repeat else moment.is_new, rng=rng)
 
     def _by_densities(
-        self, moment: Moment, *, rng: np.random.Generator, may_repeat: bool = False
+        self, moment: Moment, is_new: IsNew | None, *, rng: np.random.Generator
     ) -> Plan:
-        """Return the candidate with the best acquisition, a new one unless it may repeat."""
+        """Return the candidate with the best acquisition: of the new ones, or of all."""
         past = self._past(moment.space)
         X_good, X_bad, is_own = self._split(moment)
         good, weights, kept = past.weigh(X_good, *_judged(moment.observations, past))
@@ -487,9 +488,8 @@ class MetaTPESampler(BaseSampler):
         # candidates they have different ones.
         n = max(1, self._n_ei_candidates // 4**moment.attempt)
         X = moment.with_fixed(draw_candidates(tasks, used, n, rng=rng))
-        if not may_repeat:
-            is_new = moment.is_new(X)
-            X = X[is_new] if is_new.any() else self._new_at_random(moment, "acquisition")
+        if is_new is not None:
+            X = self._only_new(moment, X, is_new)
         best = X[np.argmax(past.score(target, used, X, rng=rng))]
         named = dict(zip((TARGET, *past.names), weights.tolist(), strict=True))
         names = tuple(moment.space.names[j] for j in kept)
@@ -519,6 +519,14 @@ class MetaTPESampler(BaseSampler):
             bad = np.vstack([bad, moment.running])
             is_own = np.append(is_own, ~moment.is_running_warm)
         return done.X[is_good], bad, is_own
+
+    def _only_new(self, moment: Moment, X: Floats, is_new: IsNew) -> Floats:  # (C, d) -> (k, d)
+        """Return the candidates that are new, random ones where there are none."""
+        is_open = is_new(X)
+        if not is_open.any():
+            X = self._new_at_random(moment, "acquisition")
+            is_open = is_new(X)
+        return X[is_open] if is_open.any() else X
 
     def _new_at_random(self, moment: Moment, purpose: str) -> Floats:  # (k, d), k >= 1
         """Return random configurations that nobody has evaluated, as long as there are any."""

@@ -18,7 +18,7 @@ from metatpe._gp.models import Observed, PastModels
 from metatpe._gp.sampler import Surrogate, SurrogateSampler
 from metatpe._history import Moment
 from metatpe._record import TARGET, Turn
-from metatpe._trust import rank_correlation
+from metatpe._trust import mid_ranks, rank_correlation
 from metatpe.sampler import _judged
 from metatpe.space import Floats, Ints
 from metatpe.tasks import Task
@@ -40,8 +40,8 @@ class TransferSampler(SurrogateSampler):
     down is turned round. The next configuration is the one with the largest expected improvement
     of the Pareto front's hypervolume (with one objective: of the best value). After fifty
     evaluations each one is chosen without the past with probability 1/2, so that the search does
-    not stay with what the past knows; and the worse the model orders what was observed, as noise
-    makes it, the more often densities choose, as in `MetaTPESampler`.
+    not stay with what the past knows; and the worse the model orders what was observed, as where
+    there is much noise, the more often the densities of `MetaTPESampler` choose.
 
     It keeps the rules of `MetaTPESampler`: warm starts, seeds, states, constraints, parallel
     workers, and in a finite space no configuration twice while one is unseen; `transfer_history`
@@ -53,7 +53,8 @@ class TransferSampler(SurrogateSampler):
         sources: Past studies or tasks (`load_tasks` reads them out of a storage). Their spaces may
             differ from the one of the new study; they need the same number of objectives, which
             are matched by name where the study names the same ones, otherwise by order. Of more
-            than ten, those are used at each trial that put the study's trials in the best order.
+            than ten, the model uses at each trial those that put the study's trials in the best
+            order.
         n_startup_trials: The first trials: warm starts out of the past, random without one.
         warm_start: Whether the first trials are the past's best configurations.
         search_space: The parameters that the objective will ask for, if you want the first trials
@@ -96,7 +97,7 @@ class TransferSampler(SurrogateSampler):
         models = _fitted(study, past, chosen)
         y = np.stack([model.y for model in models], axis=1)
         weights = {} if is_own else _weights(models, past.names, chosen)
-        doubt = _doubt(models) if len(study.y) >= _N_LED else 0.0
+        doubt = _doubt(models)
         if len(study.running):
             models = [model.believing(study.running) for model in models]
         return Surrogate(
@@ -112,7 +113,7 @@ class TransferSampler(SurrogateSampler):
         )
 
     def _turn(self, moment: Moment, weights: Floats) -> Turn:
-        """Return the same for a choice by densities."""
+        """Return whose turn a choice by densities is: the one that the model would have had."""
         return "own" if self._is_own_turn(moment) else "past"
 
     def _is_own_turn(self, moment: Moment) -> bool:
@@ -160,12 +161,27 @@ def _best_on_its_scale(models: Sequence[InformedProcess]) -> InformedProcess:
 
 
 def _doubt(models: Sequence[InformedProcess]) -> float:
-    """Return one less how well the models order observations, each as the others predict it.
+    """Return the probability with which densities choose instead of the models.
 
-    Of the objective that is ordered worst; one that is the same everywhere needs no order.
+    One less how well the objectives are ordered, the worst of them; one that is the same
+    everywhere needs no order. Where all of them are, as while no trial is feasible, the models
+    know nothing, and would go from corner to corner.
     """
-    rho = [rank_correlation(m.left_out[None], m.y)[0] for m in models if np.ptp(m.y) > 0.0]
-    return 1.0 - max(0.0, min(rho, default=1.0))
+    if (n := len(models[0].y)) < 2:
+        return 0.0
+    varied = [model for model in models if np.ptp(model.y) > 0.0]
+    if not varied:
+        return 1.0
+    return 1.0 - max(0.0, min(map(_order, varied))) if n >= _N_LED else 0.0
+
+
+def _order(model: InformedProcess) -> float:
+    """Return the rank correlation of observations with what the others predict of them.
+
+    As a part of the largest one that equal observations leave.
+    """
+    rho = rank_correlation(model.left_out[None], model.y)[0]
+    return min(1.0, float(rho * np.arange(len(model.y)).std() / mid_ranks(model.y).std()))
 
 
 def _weights(

@@ -22,7 +22,7 @@ from metatpe._gp.models import PastModels
 from metatpe._gp.search import candidates, climb
 from metatpe._history import History, Moment
 from metatpe._record import Plan
-from metatpe.sampler import MetaTPESampler
+from metatpe.sampler import IsNew, MetaTPESampler
 from metatpe.space import Floats, Mask, Space
 
 Improvement = Callable[[Floats, Floats], Floats]  # means and sds, (C, m) each -> (C,)
@@ -70,16 +70,20 @@ class SurrogateSampler(MetaTPESampler):
             return self._random(moment, "random")
         past = self._models(moment)
         surrogate = self._surrogate(moment, past)
+
+        def is_new(X: Floats) -> Mask:  # (C, d) -> (C,)
+            return moment.is_new(X) & surrogate.branches.is_new(X)
+
         other = self._rng(moment.trial, "densities")
         if other.random() < surrogate.doubt:
-            plan = self._by_densities(moment, rng=other)
+            plan = self._by_densities(moment, is_new, rng=other)
             return Plan("acquisition", plan.params, surrogate.weights)
         improvement = self._improvement(surrogate.reached, rng)
 
         def score(X: Floats) -> Floats:  # (C, d) -> (C,)
             return improvement(*surrogate.predict(past.encoder(surrogate.branches(X))))
 
-        best = self._search(moment, surrogate, score, rng)
+        best = self._search(moment, surrogate, score, is_new, rng)
         return Plan("acquisition", moment.values(best), surrogate.weights)
 
     def _read(self, study: Study) -> tuple[History, list[FrozenTrial]]:
@@ -93,13 +97,11 @@ class SurrogateSampler(MetaTPESampler):
         moment: Moment,
         surrogate: Surrogate,
         score: Callable[[Floats], Floats],
+        is_new: IsNew,
         rng: np.random.Generator,
     ) -> Floats:  # (d,)
         """Return the new configuration with the best score."""
         columns = moment.space.columns
-
-        def is_new(X: Floats) -> Mask:  # (C, d) -> (C,)
-            return moment.is_new(X) & surrogate.branches.is_new(X)
 
         def is_open(X: Floats) -> Mask:  # (C, d) -> (C,)
             is_as_fixed: Mask = (moment.with_fixed(X) == X).all(axis=1)
@@ -108,9 +110,7 @@ class SurrogateSampler(MetaTPESampler):
         # Workers that collided would go on colliding; of fewer candidates they have other ones.
         n = _N_CANDIDATES // 4**moment.attempt
         X = np.vstack([candidates(columns, surrogate.starts, n, rng), surrogate.past_best])
-        X = moment.with_fixed(X)
-        new = X[is_new(X)]
-        X = new if len(new) else self._new_at_random(moment, "acquisition")
+        X = self._only_new(moment, moment.with_fixed(X), is_new)
         if moment.attempt:
             return np.asarray(X[np.argmax(score(X))])
         return climb(X, columns, score, is_open, rng)

@@ -446,8 +446,10 @@ def _reading(facts: Facts) -> list[Block]:
         )
     if "own turn" in facts.origins and not facts.has_turns:
         texts.append(
-            "From the fiftieth trial on about every other one is the study's own turn: chosen by "
-            "a model without the past, and so without weights."
+            "From the fiftieth trial on about every other one is the study's own turn: chosen "
+            "without the past, and so without weights. And the worse the model orders the trials, "
+            "the more often densities choose instead of it; the weights are the model's all the "
+            "same."
         )
     return [Items(texts)]
 
