@@ -275,8 +275,8 @@ class Turns(TransferSampler):
     def _acquired(
         self, moment: Moment, *, rng: np.random.Generator, may_repeat: bool = False
     ) -> Plan:
-        if not may_repeat and self._rng(moment.trial, "densities").random() < 0.1:
-            return MetaTPESampler._acquired(self, moment, rng=rng)
+        if not may_repeat and self._rng(moment.trial, "tenth").random() < 0.1:
+            return self._by_densities(moment, moment.is_new, rng=rng)
         return super()._acquired(moment, rng=rng, may_repeat=may_repeat)
 
 
