@@ -27,12 +27,12 @@ def crowding(f: list[Point], front: list[int], i: int) -> float:
 
 
 def split(f: list[Point], violation: Point, gamma: float) -> tuple[list[int], list[int], Point]:
-    line = fronts(f, [i for i, v in enumerate(violation) if v == 0])
-    rest = {*range(len(f))} - {i for front in line for i in front}
+    n, m, line = len(f), len(f[0]), fronts(f, [i for i, v in enumerate(violation) if v == 0])
+    rest = {*range(n)} - {i for front in line for i in front}
     line += [[i] for i in sorted(rest, key=lambda i: (violation[i], i))]
     order = [i for front in line for i in sorted(front, key=lambda i: -crowding(f, front, i))]
-    k = min(len(f) - 1, max(ceil(round(gamma * len(f), 9)), len(line[0]) * (len(f[0]) > 1)))
-    return order[:k], order[k:], [[i in g for g in line].index(True) for i in range(len(f))]
+    k = min(n - 1, max(ceil(round(gamma * n, 9)), min(len(line[0]), m + 1) * (m > 1)))
+    return order[:k], order[k:], [[i in g for g in line].index(True) for i in range(n)]
 
 
 def fit(columns: list[Column], centers: list[Point]) -> Density:

@@ -42,7 +42,7 @@ def test_infeasible_observations_are_good_only_where_feasible_ones_are_too_few(
     losses, violation = np.array(rows, dtype=float)[:, :2], np.array([row[2] for row in rows])
     is_good, n_feasible = split(losses, violation, gamma), int((violation == 0).sum())
     assert violation[order(losses, violation)[:n_feasible]].sum() == 0.0
-    if n_feasible >= n_good(len(rows), gamma, 1):
+    if n_feasible >= n_good(len(rows), gamma, n_feasible, 2):
         assert not violation[is_good].any()
 
 

@@ -71,8 +71,8 @@ def test_the_split_takes_the_first_of_the_order(
     is_good = split(losses, violation, gamma, locked(lateness))
     assert is_good[ranked[: is_good.sum()]].all()
     is_ranked = (violation <= 0) & ~is_pruned
-    n_front = brute_force_ranks(losses[is_ranked]).count(0) if losses.shape[1] > 1 else 0
-    assert is_good.sum() == n_good(n, gamma, n_front)
+    n_front = brute_force_ranks(losses[is_ranked]).count(0)
+    assert is_good.sum() == n_good(n, gamma, n_front, losses.shape[1])
 
 
 def test_completed_come_before_pruned_and_pruned_before_infeasible() -> None:
@@ -124,35 +124,55 @@ def test_shifting_an_objective_does_not_change_the_order(rng: np.random.Generato
 
 
 @pytest.mark.parametrize(
-    ("n", "gamma", "n_front", "wanted"),
+    ("n", "gamma", "wanted"),
     [
-        (0, 0.1, 0, 0),
-        (1, 0.1, 0, 1),
-        (1, 0.1, 1, 1),
-        (2, 0.1, 2, 1),
-        (2, 0.9, 0, 1),
-        (5, 0.1, 0, 1),
-        (10, 0.1, 0, 1),
-        (11, 0.1, 0, 2),
-        (30, 0.1, 0, 3),
-        (70, 0.1, 0, 7),
-        (100, 0.07, 0, 7),
-        (100, 0.1, 25, 25),
-        (100, 0.1, 4, 10),
-        (20, 0.1, 20, 19),
-        (4, 0.99, 0, 3),
+        (0, 0.1, 0),
+        (1, 0.1, 1),
+        (2, 0.1, 1),
+        (2, 0.9, 1),
+        (5, 0.1, 1),
+        (10, 0.1, 1),
+        (11, 0.1, 2),
+        (30, 0.1, 3),
+        (70, 0.1, 7),
+        (100, 0.07, 7),
+        (4, 0.99, 3),
     ],
 )
-def test_the_good_are_a_fraction_or_the_first_front_but_never_all(
+@pytest.mark.parametrize("n_front", [0, 1, 20])
+def test_with_one_objective_a_fraction_is_good_but_never_all(
     n: int, gamma: float, n_front: int, wanted: int
 ) -> None:
-    assert n_good(n, gamma, n_front) == wanted
+    assert n_good(n, gamma, n_front, 1) == wanted
 
 
-def test_the_first_front_counts_for_several_objectives_only() -> None:
-    x = np.linspace(0, 1, 20)
-    assert split(np.stack([x, 1 - x], axis=1), np.zeros(20), 0.1).sum() == 19
-    assert split(np.zeros((20, 1)), np.zeros(20), 0.1).sum() == 2
+@pytest.mark.parametrize(
+    ("n", "n_front", "m", "wanted"),
+    [
+        (1, 1, 2, 1),
+        (2, 2, 2, 1),
+        (3, 3, 2, 2),
+        (5, 1, 2, 1),
+        (5, 2, 2, 2),
+        (5, 4, 2, 3),
+        (5, 5, 4, 4),
+        (10, 0, 2, 1),
+        (20, 20, 2, 3),
+        (20, 20, 4, 5),
+        (21, 2, 2, 3),
+        (100, 25, 2, 10),
+        (100, 100, 4, 10),
+    ],
+)
+def test_with_several_objectives_a_few_of_the_first_front_are_good_at_least(
+    n: int, n_front: int, m: int, wanted: int
+) -> None:
+    assert n_good(n, 0.1, n_front, m) == wanted
+
+
+def test_at_first_the_best_of_each_objective_and_one_between_them_are_good() -> None:
+    losses = np.array([[0.1, 0.8], [0.0, 1.0], [0.4, 0.5], [1.0, 0.0], [0.5, 0.4], [1.0, 1.0]])
+    assert np.flatnonzero(split(losses, feasible(losses), 0.1)).tolist() == [1, 3, 4]
 
 
 @pytest.mark.parametrize("m", [1, 2, 3])
@@ -162,7 +182,7 @@ def test_identical_observations_go_by_number(m: int, value: float) -> None:
     np.testing.assert_array_equal(crowding_distance(losses), np.zeros(10))
     assert order(losses, feasible(losses)).tolist() == list(range(10))
     assert np.flatnonzero(split(losses, feasible(losses), 0.1)).tolist() == (
-        [0] if m == 1 or value == INF else list(range(9))  # what is all inf makes no front
+        [0] if m == 1 or value == INF else list(range(m + 1))  # what is all inf makes no front
     )
 
 
