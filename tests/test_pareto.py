@@ -175,7 +175,7 @@ def test_at_first_the_best_of_each_objective_and_one_between_them_are_good() -> 
     assert np.flatnonzero(split(losses, feasible(losses), 0.1)).tolist() == [1, 3, 4]
 
 
-@pytest.mark.parametrize("m", [1, 2, 3])
+@pytest.mark.parametrize("m", [1, 2, 3, 4, 6])
 @pytest.mark.parametrize("value", [0.0, 1e308, INF, -INF])
 def test_identical_observations_go_by_number(m: int, value: float) -> None:
     losses = np.full((10, m), value)

@@ -177,7 +177,7 @@ def run_beside_the_reference(
             plain.add(X, losses, np.zeros(n), n_warm=5)
             for source in sources:
                 plain.add(source.encode_in(space)[0], source.losses, source.violation)
-            is_silent = len(plain.goods[0][1]) < ETA  # the past, after its warm starts
+            is_silent = len(plain.goods[0][1]) < 3  # the past, after its warm starts
             weights, kept = ([1.0, 0.0, 0.0], []) if is_silent else plain.weights(drawn)
             record = transfer_history(study)[n]
             assert record.kept == tuple(space.names[j] for j in kept)

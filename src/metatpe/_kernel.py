@@ -19,12 +19,13 @@ have at most `MAX_EXACT` cells together, the expectation is a sum over the cells
 task is compared on the kept columns that it has; with none of them it gets no weight. If nothing
 is kept, since the current task has no observation yet, every similarity is 1.
 
-After a warm start the past is silent, w_0 = 1, while the current task has fewer than eta good
-observations (with one objective: for twenty evaluations). The paper keeps no column then and takes
-every past task for the same as the current one. But the past's best configurations have just been
-evaluated, and one or two good observations, most likely among them, are like any past task: on the
-4-D ellipsoid a past task with the same optimum then brings 7.9 at 50 evaluations, silence 4.9,
-no past 9.0 (48 seeds), and past tasks that do not fit do less harm (benchmarks/no_harm.py).
+After a warm start the past is silent, w_0 = 1, while the current task has fewer than `MIN_GOOD`
+good observations: with one objective for twenty evaluations, with several until the first front
+has three members. The paper keeps no column then (eta = 2.5) and takes every past task for the
+same as the current one. But the past's best configurations have just been evaluated, and one or
+two good observations, most likely among them, are like any past task: on the 4-D ellipsoid a past
+task with the same optimum then brings 7.9 at 50 evaluations, silence 4.9, no past 9.0 (48 seeds),
+and past tasks that do not fit do less harm (benchmarks/no_harm.py).
 
 Shapes: nodes (M, S), S points of M past tasks that are compared on the same columns.
 """
@@ -40,6 +41,7 @@ from metatpe._kde import Parzen, Points, log_densities, sample_kernels
 from metatpe._pool import Pool
 from metatpe.space import Columns, Floats, Ints
 
+MIN_GOOD = 3  # observations of the current task, before the past has a say
 MAX_EXACT = 4096
 _MAX_ENTRIES = 50 * MAX_EXACT  # of nodes, exact ones: what fifty tasks need at most
 _BLOCK = 1 << 20  # pairs of kernels and points at a time

@@ -5,11 +5,11 @@ r"""The order of observations, and the split into good and bad.
     n_good = min(n - 1, max(ceil(gamma * n), min(|first front|, m + 1)))  n >= 2 observations
 
 With several objectives one or two observations are no picture of a front. So at first up to m + 1
-of its members are good: for two objectives the best in each and one between them. The paper's text
-has ceil(gamma * n) alone, to which this comes from 21 observations on (gamma = 0.1, m = 2). The
-authors' code takes the whole first front, however large; with it half of all observations soon
-are good with three or four objectives, and the two densities hardly differ (docs/method/split.md
-has the figures). With one objective only the fraction counts.
+of its members are good: with two objectives, as a rule, the best in each and one between them. The
+paper's text has ceil(gamma * n) alone, to which this comes from 21 observations on (gamma = 0.1,
+m = 2). The authors' code takes the whole first front, however large; with three or four objectives
+that soon is a large part of all observations, and the two densities hardly differ
+(docs/method/split.md has the figures). With one objective only the fraction counts.
 
 Feasible before pruned before infeasible: pruned ones follow their `lateness`, infeasible ones
 their total violation. -inf sorts first and +inf last; neither enters the arithmetic of the

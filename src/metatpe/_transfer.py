@@ -39,7 +39,7 @@ class Settings:
     eta: float
     n_mc_samples: int
     is_naive: bool
-    min_good: float = 0.0  # good observations that the current task needs to be compared
+    min_good: int = 0  # good observations that the current task needs to be compared
 
 
 class Past:

@@ -31,7 +31,7 @@ from metatpe._acquisition import MAX_OWN, Densities, draw_candidates
 from metatpe._history import History, Moment, Observations, is_whole
 from metatpe._html import table
 from metatpe._kde import Parzen, bandwidths
-from metatpe._kernel import MAX_EXACT, all_cells
+from metatpe._kernel import MAX_EXACT, MIN_GOOD, all_cells
 from metatpe._pareto import levels, split
 from metatpe._record import (
     REST,
@@ -151,7 +151,7 @@ class MetaTPESampler(BaseSampler):
         # Once the past's best configurations have been tried, the past is silent until more than
         # one or two good observations tell how alike the tasks are; the reason is in `_kernel`.
         is_naive = weights == "uniform"
-        min_good = eta if self._warm_starts and not is_naive else 0.0
+        min_good = MIN_GOOD if self._warm_starts and not is_naive else 0
         self._settings = Settings(gamma, eta, n_mc_samples, is_naive, min_good)
         self._seed = None if seed is None else int(seed)
         self._forget()

@@ -16,6 +16,7 @@ from rich.text import Text
 
 from metatpe._frames import Column, read_csv
 from metatpe._infer import Given, candidates, parse_parameter, parse_value
+from metatpe._kernel import MIN_GOOD
 from metatpe._pareto import split
 from metatpe._storage import masked, open_storage
 from metatpe._studies import Left, Summary, store_task, summarise
@@ -132,7 +133,7 @@ def similarity(storage: Storage, names: Names = None, as_json: AsJson = False) -
     """Show how alike the studies of a storage are: 1 if their best regions are the same, 0 if not.
 
     Each row compares a study with the others, on its own most important parameters. A star marks
-    a study with too few observations to compare anything: everything is like it.
+    a study with one or two good observations, too few to rely on its row.
 
     Example: `metatpe similarity --storage sqlite:///studies.db 'resnet-*'`
     """
@@ -159,8 +160,8 @@ def _compare_all(found: Sequence[Task]) -> Floats:
 
 
 def _is_blind(task: Task) -> bool:
-    """Return whether a task has too few good observations to keep a parameter."""
-    return int(split(task.losses, task.violation, _GAMMA).sum()) < _ETA
+    """Return whether a task has too few good observations to be compared with others."""
+    return int(split(task.losses, task.violation, _GAMMA).sum()) < MIN_GOOD
 
 
 def _as_dict(found: Sequence[Task], matrix: Floats) -> dict[str, Any]:
