@@ -270,6 +270,39 @@ def test_of_two_workers_that_choose_the_same_at_once_one_chooses_again() -> None
     assert len(set(warm_indices(study))) == len(warm_indices(study))
 
 
+@pytest.mark.parametrize("n_before", [3, 12])  # a warm start, and by the acquisition
+def test_what_another_worker_has_finished_meanwhile_is_not_repeated(n_before: int) -> None:
+    study = new_study(MetaTPESampler(sources := [past_study(space=GRID, n=24)], seed=0))
+    evaluate(study, n_before, space=GRID)
+    planned: list[Plan] = []
+
+    class Slow(MetaTPESampler):
+        def _plan(self, moment: Moment) -> Plan:
+            planned.append(super()._plan(moment))
+            if len(planned) == 1:
+                study.add_trial(frozen(planned[0].params, [0.5, 0.5], space=GRID))
+            return planned[-1]
+
+    study.sampler = Slow(sources, seed=0)
+    assert study.ask(GRID).params == planned[1].params != planned[0].params
+    assert len(planned) == 2
+
+
+def test_once_everything_has_been_evaluated_a_repeat_is_chosen_once() -> None:
+    study = new_study(MetaTPESampler(seed=0))
+    evaluate(study, 12, space=SMALL)
+    planned: list[Plan] = []
+
+    class Counting(MetaTPESampler):
+        def _plan(self, moment: Moment) -> Plan:
+            planned.append(super()._plan(moment))
+            return planned[-1]
+
+    study.sampler = Counting(seed=0)
+    asked = [study.ask(SMALL) for _ in range(14)]
+    assert len(planned) == len(asked)
+
+
 @pytest.mark.parametrize("has_failed", [False, True])
 def test_a_warm_start_is_no_repeat_of_trials_that_have_asked_for_one_parameter_so_far(
     has_failed: bool, caplog: pytest.LogCaptureFixture

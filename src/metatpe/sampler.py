@@ -260,26 +260,29 @@ class MetaTPESampler(BaseSampler):
         self._check_objectives(study)
         for attempt in range(_N_ATTEMPTS):
             with self._lock:
-                space = self._space_of(search_space)
-                plan = self._plan(self._moment(study, trial, space, attempt))
+                moment = self._moment(study, trial, self._space_of(search_space), attempt)
+                plan = self._plan(moment)
+                was_new = _is_new(moment, plan)
             for key, value in system_attributes(plan).items():
                 study._storage.set_trial_system_attr(trial._trial_id, key, value)
-            if not self._is_taken(study, trial, space, plan):
+            if not self._is_taken(study, moment, plan, was_new):
                 break
         for key, value in user_attributes(plan).items():
             study._storage.set_trial_user_attr(trial._trial_id, key, value)
         return plan
 
-    def _is_taken(self, study: Study, trial: FrozenTrial, space: Space, plan: Plan) -> bool:
-        """Return whether another trial was given this too: a warm start, or of a finite space."""
-        is_finite = len(space) > 0 and space.columns.is_finite
-        if plan.warm_index is None and not is_finite:
+    def _is_taken(self, study: Study, moment: Moment, plan: Plan, was_new: bool) -> bool:
+        """Return whether another trial was given this meanwhile, which may have finished since.
+
+        That is a warm start, or a configuration of a finite space that was new.
+        """
+        if plan.warm_index is None and not was_new:
             return False
         with self._lock:
-            moment = self._moment(study, trial, space)
-            if plan.warm_index is not None and moment.is_given_to_others(plan.warm_index):
+            now = self._moment(study, moment.trial, moment.space)
+            if plan.warm_index is not None and now.is_given_to_others(plan.warm_index):
                 return True
-            return is_finite and bool(moment.is_running(space.encode([plan.params]))[0])
+            return was_new and not _is_new(now, plan)
 
     def _check_objectives(self, study: Study) -> None:
         if self._n_objectives <= {len(study.directions)}:
@@ -546,6 +549,14 @@ class MetaTPESampler(BaseSampler):
                 "every configuration of the space has been evaluated; they are repeated now."
             )
         return X
+
+
+def _is_new(moment: Moment, plan: Plan) -> bool:
+    """Return whether a plan is of a finite space, and nobody else has it."""
+    space = moment.space
+    if not len(space) or not space.columns.is_finite:
+        return False
+    return bool(moment.is_new(space.encode([plan.params]))[0])
 
 
 def _bad_density(columns: Columns, X: Floats, is_own: Mask) -> Parzen:  # (k, d), (k,)
