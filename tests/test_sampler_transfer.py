@@ -143,8 +143,11 @@ def test_without_a_start_the_first_trial_is_chosen_by_the_past_alone() -> None:
     assert origins(study) == ["independent"]
 
 
-def test_after_its_warm_starts_the_past_is_silent_until_there_are_eta_good_observations() -> None:
-    study = new_study(MetaTPESampler(pasts(2, directions=ONE), eta=3.0, epsilon=0.0, seed=0), ONE)
+@pytest.mark.parametrize("eta", [1.5, 2.5, 5.0])
+def test_after_its_warm_starts_the_past_is_silent_until_three_observations_are_good(
+    eta: float,
+) -> None:
+    study = new_study(MetaTPESampler(pasts(2, directions=ONE), eta=eta, epsilon=0.0, seed=0), ONE)
     evaluate(study, 24, losses=lambda params: two_losses(params)[:1])
     records = transfer_history(study)
     assert all(r.weights["target"] == 1.0 for r in records[5:21])  # at most two of 20 are good
