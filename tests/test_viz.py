@@ -20,6 +20,7 @@ from optuna.trial import TrialState, create_trial
 from studies import SPACE, SQUARE, evaluate, frozen, new_study, past_study, random_sampler, spread
 
 from metatpe import MetaTPESampler, Space, Task, gamma_similarity, importance, transfer_history
+from metatpe._pareto import split
 from metatpe.similarity import similarity_matrix
 from metatpe.space import Floats
 from metatpe.viz._regions import gamma_sets
@@ -515,11 +516,10 @@ def test_two_regions_overlap_where_both_tasks_are_good(
 def test_good_observations_are_the_points(study: Study, sources: list[Study]) -> None:
     data = gamma_sets(study, sources[0], ["x", "lr"])
     task = Task.from_study(study)
-    best = {(t.params["x"], t.params["lr"]) for t in study.best_trials}
-    found = {(values["x"], values["lr"]) for values in data.a.values}
-    for x, lr in best:
-        assert any(math.isclose(x, p) and math.isclose(lr, q) for p, q in found)
-    assert len(data.a.X) < len(task)
+    good = task.space.decode(task.X[split(task.losses, task.violation, 0.1)])
+    points = [(values["x"], values["lr"]) for values in data.a.values]
+    np.testing.assert_allclose(sorted(points), sorted((p["x"], p["lr"]) for p in good))
+    assert 0 < len(points) < len(task)
 
 
 def test_left_out_the_two_parameters_that_matter_most_are_drawn(
