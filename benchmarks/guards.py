@@ -5,9 +5,10 @@
 
 Both are run on the datasets of HPOlib and NMT-Bench with the same past (100 random configurations
 of each other dataset of the suite), the same five warm starts and the same noise, 100 evaluations.
-`plain` has no guard (docs/method/guards.md): no silence after the warm starts, no trust, no turns,
-nothing turned round, kernels of bad observations as wide as all of them say, as many candidates of
-each task, and where no column is kept every past task counts as the same.
+`plain` has the sampler's split and no guard (docs/method/guards.md): no silence after the warm
+starts, no trust, no turns, nothing turned round, kernels of bad observations as wide as all of
+them say, as many candidates of each task, and where no column is kept every past task counts as
+the same.
 
 Printed are the suites' means of the normalised hypervolume after 5 to 100 evaluations, the paired
 difference of the sampler from `plain`, and how many standard errors over seeds that is. With forty

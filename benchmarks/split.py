@@ -42,6 +42,7 @@ UNIT = FloatDistribution(0, 1)
 METHODS = ("front", "few", "fraction", "optuna-tpe-multivariate")
 SUITES = ("hpolib", "nmt")
 FUNCTIONS = tuple(f"{name}-{m}" for name in ("dtlz2", "bowls") for m in (2, 3, 4))
+PROBLEMS = (*SUITES, *FUNCTIONS)
 _few = _pareto.n_good
 
 
@@ -118,10 +119,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--problems", default=",".join((*SUITES, *FUNCTIONS)))
+    parser.add_argument("--problems", default=",".join(PROBLEMS), help="%(default)s, or some")
     args = parser.parse_args()
     if args.seeds < 2:
         parser.error("--seeds must be 2 or more: one says nothing of standard errors.")
+    if unknown := [name for name in args.problems.split(",") if name not in PROBLEMS]:
+        parser.error(f"there is no {', '.join(unknown)}, but {', '.join(PROBLEMS)}.")
     width = max(map(len, METHODS))
     print(f"{'':<9}{'':<{width}}", *(f"{n:>6}" for n in AT), "  ahead of front (SE)")
     for suite in args.problems.split(","):
