@@ -38,7 +38,7 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, IntD
 from optuna.trial import Trial
 
 from metatpe import MetaTPESampler, Space, Task
-from metatpe._pareto import ranks
+from metatpe.tpe.pareto import ranks
 from metatpe.bench import Problem, get_suite, hypervolume_curve
 
 AT = (10, 20, 50, 100)

@@ -51,12 +51,13 @@ from optuna.samplers import BaseSampler
 from optuna.trial import Trial, create_trial
 
 from metatpe import MetaTPESampler, Space, Task, TransferSampler
-from metatpe._gp.informed import inform
-from metatpe._gp.models import Observed, PastModels
-from metatpe._gp.process import GaussianProcess
-from metatpe._gp.sampler import Surrogate
-from metatpe._history import Moment
-from metatpe._record import Plan
+from metatpe.gp.informed import inform
+from metatpe.gp.models import Observed
+from metatpe.past.models import PastModels
+from metatpe.gp.process import GaussianProcess
+from metatpe.samplers.surrogate import Surrogate
+from metatpe.study.moment import Moment
+from metatpe.study.record import Plan
 from metatpe.baselines import RGPESampler, TSTRSampler
 
 Floats = NDArray[np.float64]

@@ -36,7 +36,7 @@ from gpytorch.likelihoods import GaussianLikelihood
 from gpytorch.means import ZeroMean
 
 from metatpe import TransferSampler
-from metatpe._gp.process import fit
+from metatpe.gp.process import fit
 from metatpe.bench import get_method, get_problem, hypervolume_curve
 from metatpe.bench.methods import Start
 from metatpe.bench.past import past_task

@@ -31,13 +31,13 @@ import numpy as np
 import optuna
 
 from metatpe import MetaTPESampler
-from metatpe._acquisition import Densities, score
-from metatpe._history import Moment
-from metatpe._importance import importances, kept_columns, mean_importances
-from metatpe._kde import Parzen, sample
-from metatpe._kernel import similarities, task_weights
-from metatpe._record import Plan
-from metatpe._transfer import Past
+from metatpe.tpe.acquisition import Densities, score
+from metatpe.study.moment import Moment
+from metatpe.tpe.importance import importances, kept_columns, mean_importances
+from metatpe.tpe.kde import Parzen, sample
+from metatpe.tpe.kernel import similarities, task_weights
+from metatpe.study.record import Plan
+from metatpe.past.densities import Past
 from metatpe.bench import get_problem, get_suite, hypervolume_curve
 from metatpe.bench.past import past_task
 from metatpe.bench.plan import plan

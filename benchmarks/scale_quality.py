@@ -29,7 +29,8 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 import numpy as np
 import optuna
 
-from metatpe import MetaTPESampler, Task, _acquisition, _kernel, _transfer, sampler
+from metatpe import MetaTPESampler, Task, _acquisition, _kernel, sampler
+from metatpe.bench.methods import _transfer
 from metatpe.bench import get_problem, get_suite, hypervolume_curve
 from metatpe.bench.past import past_task
 

@@ -20,7 +20,7 @@ from optuna.distributions import (
 )
 
 from metatpe import Space, Task
-from metatpe._kde import Parzen, Points
+from metatpe.tpe.kde import Parzen, Points
 from metatpe.space import Columns, Floats
 
 NAN, INF = float("nan"), float("inf")

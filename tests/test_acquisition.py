@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from metatpe._acquisition import Densities, draw_candidates, log_density_ratio, score
-from metatpe._kde import Parzen
+from metatpe.tpe.acquisition import Densities, draw_candidates, log_density_ratio, score
+from metatpe.tpe.kde import Parzen
 
 COLUMNS = MIXED.columns
 

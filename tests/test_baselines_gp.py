@@ -10,8 +10,8 @@ import pytest
 from helpers import MIXED, locked, random_points
 from test_gp import ENCODE, botorch_model, fitted, needs_botorch, smooth
 
-from metatpe._pareto import order
-from metatpe.baselines._ensemble import (
+from metatpe.tpe.pareto import order
+from metatpe.baselines.ensemble import (
     Ensemble,
     discordant,
     n_pairs,
@@ -21,7 +21,7 @@ from metatpe.baselines._ensemble import (
     sampled_left_out,
     tstr_weights,
 )
-from metatpe.baselines._parego import Scalarisation
+from metatpe.baselines.parego import Scalarisation
 from metatpe.space import Floats, Ints
 
 RHO = 0.4

@@ -68,7 +68,7 @@ def test_methods_that_are_missing_are_left_out_and_said(
         ran.extend(runs)
         return Outcome(0, 0, (), ())
 
-    monkeypatch.setattr("metatpe.cli._reproduce.run_with_bar", run_nothing)
+    monkeypatch.setattr("metatpe.cli.reproduce.run_with_bar", run_nothing)
     run = reproduce("hv-hpolib", "--seeds", "2", cwd=tmp_path)
     assert run.exit_code == 1
     assert "method 'optuna-gp-log+warm' needs torch: pip install 'metatpe[gp]'" in run.stderr

@@ -31,7 +31,7 @@ class Answer(NamedTuple):
 @pytest.fixture(autouse=True)
 def _terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A wide one; and Optuna, which the command makes quiet, is loud again afterwards."""
-    monkeypatch.setattr("metatpe.cli._tasks.console", Console(width=200))
+    monkeypatch.setattr("metatpe.cli.tasks.console", Console(width=200))
     with warnings.catch_warnings():
         yield
     optuna.logging.set_verbosity(optuna.logging.WARNING)

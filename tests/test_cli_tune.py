@@ -20,7 +20,7 @@ from studies import past_study
 from test_cli_tasks import Answer, metatpe, refusal
 
 from metatpe import TransferSampler, load_tasks, transfer_history
-from metatpe.cli._tune import _cells
+from metatpe.cli.tune import _cells
 
 FUNCTION = """
 import os, signal, time
@@ -46,7 +46,7 @@ TWO = ("--direction", "minimize", "--direction", "minimize")
 def _terminal(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     """A folder of its own; and Optuna, which the command makes quiet, is loud again afterwards."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("metatpe.cli._tune.console", Console(width=200))
+    monkeypatch.setattr("metatpe.cli.tune.console", Console(width=200))
     with warnings.catch_warnings():
         yield
     optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -151,7 +151,7 @@ def _journal(path: str) -> optuna.storages.journal.BaseJournalBackend:
 def test_a_terminal_shows_a_live_table(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = io.StringIO()
     terminal = Console(file=screen, force_terminal=True, width=120, _environ={})
-    monkeypatch.setattr("metatpe.cli._tune.console", terminal)
+    monkeypatch.setattr("metatpe.cli.tune.console", terminal)
     assert tune(write_function("assert x < 0.5"), *TWO, "--trials", 5, "--seed", 0).code == 0
     shown = screen.getvalue()
     assert all(name in shown for name in ("trial", "values", "front", "from", "weights"))

@@ -16,10 +16,10 @@ from transferred import ODD, odd_study, transferred
 from typer.testing import CliRunner
 
 from metatpe import MetaTPESampler, TransferCallback
-from metatpe._callback import SHARE, Pace, publish
-from metatpe._storage import open_storage
+from metatpe.report.callback import SHARE, Pace, publish
+from metatpe.past.read.storage import open_storage
 from metatpe.cli import app
-from metatpe.cli._dashboard import _publish_all
+from metatpe.cli.dashboard import _publish_all
 from metatpe.viz import plot_hypervolume
 
 dashboard = pytest.importorskip("optuna_dashboard")
@@ -123,7 +123,7 @@ def test_the_last_trials_are_there_when_python_has_ended(tmp_path: Path) -> None
     code = f"""
 import optuna
 from metatpe import MetaTPESampler, TransferCallback, load_tasks
-from metatpe._storage import open_storage
+from metatpe.past.read.storage import open_storage
 from test_dashboard import objective
 study = optuna.create_study(
     storage=open_storage({path!r}), study_name="new", directions=["minimize"] * 2,

@@ -17,7 +17,7 @@ from optuna.distributions import (
 from studies import answer_of, past_study, start_python
 
 from metatpe import Task
-from metatpe._infer import parse_parameter
+from metatpe.past.read.infer import parse_parameter
 from metatpe.space import shown
 
 CHOICES = CategoricalDistribution

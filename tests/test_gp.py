@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from scipy.optimize import approx_fprime
 from scipy.stats import multivariate_normal, norm
 
-from metatpe._gp.ehvi import Boxes, log_h
-from metatpe._gp.models import MAX_OBSERVATIONS, thinned
-from metatpe._gp.process import (
+from metatpe.gp.ehvi import Boxes, log_h
+from metatpe.gp.models import MAX_OBSERVATIONS, thinned
+from metatpe.gp.process import (
     Encoder,
     GaussianProcess,
     Pairs,
@@ -25,8 +25,8 @@ from metatpe._gp.process import (
     matern,
     squared_distances,
 )
-from metatpe._gp.search import candidates, climb
-from metatpe._gp.transform import scores
+from metatpe.gp.search import candidates, climb
+from metatpe.gp.transform import scores
 from metatpe.space import Floats, Mask
 
 needs_botorch = pytest.mark.skipif(

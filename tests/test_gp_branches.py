@@ -7,7 +7,7 @@ from helpers import NAN, locked
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
 from metatpe import MetaTPESampler, Space, TransferSampler
-from metatpe._gp.branches import Branches
+from metatpe.gp.branches import Branches
 from metatpe.baselines import RGPESampler
 from metatpe.space import Floats, Mask
 

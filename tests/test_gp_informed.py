@@ -12,8 +12,8 @@ from scipy.spatial.distance import cdist
 from scipy.stats import multivariate_normal, norm
 from test_gp import DEGENERATE, ENCODE, fitted
 
-from metatpe._gp.informed import InformedProcess, _Loss, inform, means
-from metatpe._gp.process import GaussianProcess, Pairs
+from metatpe.gp.informed import InformedProcess, _Loss, inform, means
+from metatpe.gp.process import GaussianProcess, Pairs
 from metatpe.space import Floats
 
 ALL = np.ones(len(MIXED), dtype=np.bool_)

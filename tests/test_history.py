@@ -15,8 +15,10 @@ from optuna.trial import FrozenTrial, TrialState
 from studies import GRID, ONE, SPACE, SQUARE, TWO, evaluate, frozen, new_study, spread
 
 from metatpe import Space
-from metatpe._history import History, Moment, Observations, Seen
-from metatpe._record import Plan, system_attributes
+from metatpe.study.history import History, Observations
+from metatpe.study.moment import Moment
+from metatpe.study.seen import Seen
+from metatpe.study.record import Plan, system_attributes
 
 MINIMIZE, MAXIMIZE = StudyDirection.MINIMIZE, StudyDirection.MAXIMIZE
 NAN = float("nan")

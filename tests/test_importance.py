@@ -7,8 +7,8 @@ from helpers import MIXED, NAN, locked, pdf, plain_columns, random_points, whole
 from optuna.distributions import FloatDistribution
 
 from metatpe import Space
-from metatpe._importance import importances, kept_columns, mean_importances
-from metatpe._kde import Parzen
+from metatpe.tpe.importance import importances, kept_columns, mean_importances
+from metatpe.tpe.kde import Parzen
 
 TWO = Space({"narrow": FloatDistribution(0, 1), "wide": FloatDistribution(0, 1)}).columns
 

@@ -114,7 +114,7 @@ def test_nothing_draws_from_the_hidden_generator_of_numpy() -> None:
 @pytest.mark.parametrize(
     ("file", "source", "complaint"),
     [
-        ("_kde.py", "import metatpe.sampler", "_kde.py:1: _kde imports sampler"),
+        ("_kde.py", "import metatpe.samplers.meta_tpe", "_kde.py:1: _kde imports sampler"),
         ("_kde.py", "from metatpe import sampler", "_kde.py:1: _kde imports sampler"),
         ("_kde.py", "from metatpe import Task", "_kde.py:1: _kde imports metatpe"),
         ("_kde.py", "from metatpe.bench.run import run", "_kde.py:1: _kde imports bench"),
@@ -137,7 +137,7 @@ def test_an_import_of_a_higher_layer_is_found(
     ("file", "source"),
     [
         ("_kde.py", "import numpy as np\nfrom metatpe.space import Space"),
-        ("tasks.py", "from metatpe._pareto import ranks"),
+        ("tasks.py", "from metatpe.tpe.pareto import ranks"),
         ("viz/plot.py", "from . import style\nfrom .style import blue\nfrom ..sampler import S"),
         ("viz/__init__.py", "from .plot import plot\nfrom metatpe import baselines"),
         ("cli.py", "from metatpe import __version__, bench"),
@@ -216,7 +216,7 @@ def upward_imports(package: Path) -> list[str]:
             parts = imported.split(".")
             if parts[0] != "metatpe":
                 continue
-            # `metatpe.Task` is a name of the package, `metatpe.tasks.Task` one of a module.
+            # `metatpe.Task` is a name of the package, `metatpe.past.task.Task` one of a module.
             target = parts[1] if len(parts) > 1 and parts[1] in HEIGHT else "metatpe"
             if HEIGHT[target] > HEIGHT[name]:
                 where = path.relative_to(package).as_posix()

@@ -16,7 +16,7 @@ from optuna.samplers._tpe import probability_distributions as optuna_tpe
 from scipy.stats import chisquare, iqr, kstest, norm, truncnorm
 
 from metatpe import Space
-from metatpe._kde import Parzen, Points, bandwidths, mass_inside
+from metatpe.tpe.kde import Parzen, Points, bandwidths, mass_inside
 from metatpe.space import Columns, Floats, Ints
 
 CONTINUOUS = FloatDistribution(0, 1)
@@ -171,7 +171,7 @@ def test_working_in_blocks_changes_nothing(
     columns = MIXED.columns
     centers, X = random_points(columns, 50, rng, 0.2), random_points(columns, 15, rng)
     whole = pdf(Parzen(columns, centers), X)
-    monkeypatch.setattr("metatpe._kde._BLOCK", 100)
+    monkeypatch.setattr("metatpe.tpe.kde._BLOCK", 100)
     np.testing.assert_allclose(pdf(Parzen(columns, centers), X), whole, rtol=1e-12)
 
 

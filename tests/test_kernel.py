@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from optuna.distributions import FloatDistribution, IntDistribution
 
 from metatpe import Space
-from metatpe._kde import Parzen
-from metatpe._kernel import (
+from metatpe.tpe.kde import Parzen
+from metatpe.tpe.kernel import (
     MAX_EXACT,
     all_cells,
     make_nodes,

@@ -7,7 +7,7 @@ from helpers import INF, locked
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from metatpe._pareto import crowding_distance, n_good, order, ranks, split
+from metatpe.tpe.pareto import crowding_distance, n_good, order, ranks, split
 from metatpe.space import Floats
 
 # Few different values: ties, duplicates and infinities are the normal case.

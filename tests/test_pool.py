@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
 from metatpe import Space
-from metatpe._acquisition import Densities, draw_candidates, score, score_some
-from metatpe._kde import Parzen, Points
-from metatpe._pool import Pool, take_some
-from metatpe._transfer import Past, Settings
+from metatpe.tpe.acquisition import Densities, draw_candidates, score, score_some
+from metatpe.tpe.kde import Parzen, Points
+from metatpe.tpe.pool import Pool, take_some
+from metatpe.past.densities import Past, Settings
 from metatpe.space import Columns, Floats
-from metatpe.tasks import Task
+from metatpe.past.task import Task
 
 SIZES = (5, 40, 0, 7, 100)  # one task has no observation on this side
 CUBE = Space({f"x{j}": FloatDistribution(0, 1) for j in range(4)})

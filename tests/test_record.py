@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from optuna.trial import FrozenTrial, create_trial
 
 from metatpe import TransferRecord, transfer_history
-from metatpe._record import (
+from metatpe.study.record import (
     MAX_CHARACTERS,
     Plan,
     Turn,

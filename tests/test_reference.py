@@ -12,12 +12,12 @@ from helpers import MIXED, plain_columns, random_points, whole_space
 from optuna.distributions import FloatDistribution
 
 from metatpe import MetaTPESampler, Space, Task, transfer_history
-from metatpe import _kernel as kernel_module
+from metatpe.tpe import kernel as kernel_module
 from metatpe import sampler as sampler_module
-from metatpe._acquisition import Densities, draw_candidates, score
-from metatpe._kde import Parzen, sample_kernels
-from metatpe._pareto import levels, split
-from metatpe._transfer import Past, Settings
+from metatpe.tpe.acquisition import Densities, draw_candidates, score
+from metatpe.tpe.kde import Parzen, sample_kernels
+from metatpe.tpe.pareto import levels, split
+from metatpe.past.densities import Past, Settings
 from metatpe.space import Columns, Floats
 
 GAMMA, ETA, N_POINTS = 0.2, 2.0, 60

@@ -26,10 +26,10 @@ from transferred import ODD, large_study, odd_study, transferred, weighed_study
 
 from metatpe import MetaTPESampler, Task, TransferSampler, transfer_history
 from metatpe.report import html_report, markdown_report, note
-from metatpe.report._facts import facts_of
-from metatpe.report._html import Html, element
-from metatpe.report._markdown import plain
-from metatpe.report._saved import AgainstRuns, against_runs, by_turns
+from metatpe.report.facts import facts_of
+from metatpe.report.html import Html, element
+from metatpe.report.markdown import plain
+from metatpe.report.saved import AgainstRuns, against_runs, by_turns
 
 INF = float("inf")
 

@@ -10,7 +10,7 @@ from studies import past_study
 from transferred import transferred
 from typer.testing import CliRunner
 
-from metatpe._storage import open_storage
+from metatpe.past.read.storage import open_storage
 from metatpe.cli import app
 
 

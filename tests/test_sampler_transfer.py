@@ -41,8 +41,8 @@ from studies import (
 )
 
 from metatpe import MetaTPESampler, Space, Task, transfer_history
-from metatpe._history import Moment
-from metatpe._record import Plan, Turn, read_plan, system_attributes
+from metatpe.study.moment import Moment
+from metatpe.study.record import Plan, Turn, read_plan, system_attributes
 
 MAX_CHARACTERS = 2046  # what every relational storage takes for one attribute
 THREE = ("minimize", "minimize", "minimize")

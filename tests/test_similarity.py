@@ -13,8 +13,8 @@ from optuna.distributions import (
 )
 
 from metatpe import Space, Task, gamma_similarity, importance
-from metatpe._kde import Parzen
-from metatpe._transfer import Past, Settings, similarities_to
+from metatpe.tpe.kde import Parzen
+from metatpe.past.densities import Past, Settings, similarities_to
 from metatpe.space import Floats
 
 SETTINGS = Settings(gamma=0.1, eta=2.5, n_mc_samples=100, is_naive=False)

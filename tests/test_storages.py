@@ -18,7 +18,7 @@ from optuna.storages.journal import JournalFileBackend
 from studies import SPACE, mariadb, past_study, postgresql, start_python
 
 from metatpe import MetaTPESampler, load_tasks, transfer_history
-from metatpe._storage import StorageError, masked, open_storage
+from metatpe.past.read.storage import StorageError, masked, open_storage
 
 NAMES = ['it\'s "quoted"', "täglich-тест-日本 %s"]
 
@@ -178,7 +178,7 @@ def test_a_mysql_that_is_down_is_said_without_the_password() -> None:
 
 def test_a_proxy_that_is_down_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("grpc")
-    monkeypatch.setattr("metatpe._storage._SECONDS", 0.2)
+    monkeypatch.setattr("metatpe.past.read.storage._SECONDS", 0.2)
     port = free_port()
     assert sentence_of(f"grpc://localhost:{port}") == (
         f"no gRPC proxy answers at grpc://localhost:{port}."

@@ -118,13 +118,13 @@ def test_a_file_that_was_cut_off_is_refused(kept: int, path: Path) -> None:
 
 
 def test_unknown_parts_and_wrong_sizes_are_refused(path: Path) -> None:
-    from metatpe import _task_file
+    from metatpe.past.read import task_file
 
-    _task_file.write(path, {"name": "t", "colour": "red"}, {"X": np.zeros((1, 1))})
+    task_file.write(path, {"name": "t", "colour": "red"}, {"X": np.zeros((1, 1))})
     with pytest.raises(ValueError, match=r"unknown or missing parts: \['colour', 'distrib"):
         Task.load(path)
     header = {"name": "t", "objective_names": [], "distributions": []}
-    _task_file.write(path, header, {"X": np.zeros((1, 1)), "Y": np.zeros(1)})
+    task_file.write(path, header, {"X": np.zeros((1, 1)), "Y": np.zeros(1)})
     with pytest.raises(ValueError, match=r"unknown or missing parts: \['Y', 'losses'"):
         Task.load(path)
 

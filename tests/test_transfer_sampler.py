@@ -59,11 +59,11 @@ from metatpe import (
     transfer_history,
     transfer_sampler,
 )
-from metatpe._gp.informed import inform
-from metatpe._gp.transform import all_scores
-from metatpe._pareto import levels
-from metatpe._record import Plan
-from metatpe.transfer_sampler import MAX_TASKS, _best_on_its_scale, _doubt
+from metatpe.gp.informed import inform
+from metatpe.gp.transform import all_scores
+from metatpe.tpe.pareto import levels
+from metatpe.study.record import Plan
+from metatpe.samplers.transfer import MAX_TASKS, _best_on_its_scale, _doubt
 
 INF = float("inf")
 

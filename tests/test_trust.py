@@ -9,10 +9,11 @@ from hypothesis.extra.numpy import arrays
 from scipy.stats import mannwhitneyu, norm, rankdata, spearmanr
 
 from metatpe import Space, Task
-from metatpe._kde import Parzen
-from metatpe._pareto import levels, order
-from metatpe._transfer import Past, Settings, similarities_to
-from metatpe._trust import chance_of_the_past, is_upside_down, mid_ranks, rank_correlation, trust
+from metatpe.tpe.kde import Parzen
+from metatpe.tpe.pareto import levels, order
+from metatpe.past.densities import Past, Settings, similarities_to
+from metatpe.samplers.guards import chance_of_the_past, is_upside_down, trust
+from metatpe.tpe.ranking import mid_ranks, rank_correlation
 from metatpe.space import Floats
 
 SETTINGS = Settings(gamma=0.1, eta=2.5, n_mc_samples=100, is_naive=False)

@@ -20,13 +20,13 @@ from optuna.trial import TrialState, create_trial
 from studies import SPACE, SQUARE, evaluate, frozen, new_study, past_study, random_sampler, spread
 
 from metatpe import MetaTPESampler, Space, Task, gamma_similarity, importance, transfer_history
-from metatpe._pareto import split
-from metatpe.similarity import similarity_matrix
+from metatpe.tpe.pareto import split
+from metatpe.past.similarity import similarity_matrix
 from metatpe.space import Floats
-from metatpe.viz._regions import gamma_sets
-from metatpe.viz._runs import attainment_of, progress_of
-from metatpe.viz._tasks import MAX_COMPARED, importances_of, similarities_of
-from metatpe.viz._weights import weights_of
+from metatpe.viz.regions import gamma_sets
+from metatpe.viz.runs import attainment_of, progress_of
+from metatpe.viz.tasks import MAX_COMPARED, importances_of, similarities_of
+from metatpe.viz.weights import weights_of
 
 pytest.importorskip("plotly", reason="needs the extra viz")
 mpl = pytest.importorskip("matplotlib", reason="needs the extra viz")

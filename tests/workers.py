@@ -23,7 +23,7 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial
 from studies import Params, start_python, two_losses
 
-from metatpe._storage import open_storage
+from metatpe.past.read.storage import open_storage
 
 STUDY = "shared"
 N_BEFORE = 1  # evaluations that a victim finishes

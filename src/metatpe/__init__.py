@@ -1,12 +1,13 @@
 """Hyperparameter search that starts from what earlier searches learned."""
 
-from metatpe._callback import TransferCallback
-from metatpe._record import TransferRecord, transfer_history
-from metatpe.sampler import MetaTPESampler
-from metatpe.similarity import gamma_similarity, importance
+from metatpe.past.read.studies import load_tasks
+from metatpe.past.similarity import gamma_similarity, importance
+from metatpe.past.task import Task
+from metatpe.report.callback import TransferCallback
+from metatpe.samplers.meta_tpe import MetaTPESampler
+from metatpe.samplers.transfer import TransferSampler
 from metatpe.space import Space
-from metatpe.tasks import Task, load_tasks
-from metatpe.transfer_sampler import TransferSampler
+from metatpe.study.record import TransferRecord, transfer_history
 
 __version__ = "0.1.0"
 

@@ -39,6 +39,7 @@ Mask = NDArray[np.bool_]
 
 MAX_CELLS = 256
 FEW_CELLS = 16  # above this, densities look cells up instead of multiplying with them
+MAX_LISTED = 4096  # configurations of a finite space that are worth listing one by one
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +70,19 @@ class Columns:
     def is_finite(self) -> bool:
         """Whether there are only finitely many configurations."""
         return bool((self.n_cells > 0).all())
+
+    @property
+    def is_listable(self) -> bool:
+        """Whether there are so few configurations that all of them can be listed."""
+        return self.is_finite and self.n_cells.prod(dtype=np.float64) <= MAX_LISTED
+
+    def list_all(self) -> tuple[Floats, Floats]:  # (S, d), (S,)
+        """Return all configurations of a finite space, and the volumes of their cells."""
+        points = [p for p in self.points if p is not None]
+        widths = [np.diff(e) for e in self.edges if e is not None]
+        X = np.stack([g.ravel() for g in np.meshgrid(*points, indexing="ij")], axis=1)
+        W = np.stack([g.ravel() for g in np.meshgrid(*widths, indexing="ij")], axis=1)
+        return X, W.prod(axis=1)
 
     def __len__(self) -> int:
         return len(self.edges)

@@ -21,7 +21,7 @@ from metatpe.bench.figures import (
     save,
     task_kernel,
 )
-from metatpe.bench.figures._figure import to_csv
+from metatpe.bench.figures.figure import to_csv
 from metatpe.bench.figures.attainment import staircase
 from metatpe.bench.figures.datasets import best_rows
 from metatpe.bench.plan import Run

@@ -19,7 +19,7 @@ from studies import evaluate
 from transferred import ODD, odd_study, transferred
 
 from metatpe import transfer_history
-from metatpe._storage import open_storage
+from metatpe.past.read.storage import open_storage
 
 pytest.importorskip("optuna_dashboard")
 

@@ -15,7 +15,7 @@ from transferred import ODD, large_study, odd_study, transferred
 
 from metatpe import MetaTPESampler, transfer_history
 from metatpe.report import html_report
-from metatpe.report._pdf import browser, print_pdf
+from metatpe.report.pdf import browser, print_pdf
 
 pytest.importorskip("plotly")
 

@@ -4,34 +4,35 @@ r"""RGPE: the ranking-weighted Gaussian process ensemble (Feurer, Letham, Bakshy
           observations in the wrong order; leave-one-out samples for the study itself
     mean(x) = sum_m w_m mean_m(x),    variance(x) = sum_m w_m^2 variance_m(x)
 
-See `_ensemble` for the weights, and for the order that several objectives have.
+See `ensemble` for the weights, and for the order that several objectives have.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from metatpe._gp.models import Models
-from metatpe.baselines._ensemble import Ensemble, rgpe_weights
-from metatpe.baselines._gp_sampler import TransferGPSampler
+from metatpe.baselines.ensemble import Ensemble, rgpe_weights
+from metatpe.baselines.ensemble_sampler import EnsembleSampler
+from metatpe.gp.models import Models
 from metatpe.space import Floats, Ints
 
 
-class RGPESampler(TransferGPSampler):
+class RGPESampler(EnsembleSampler):
     """Sampler whose surrogate is a ranking-weighted Gaussian process ensemble.
 
-    It keeps the rules of `MetaTPESampler`, whose adaptor it shares: warm starts, seeds, states,
-    parallel workers, and in a finite space no configuration twice while one is unseen;
-    `transfer_history` tells the weights. Infeasible and pruned trials count as the worst. A
-    parameter that is asked for outside of the space that trials have used is drawn at random.
+    Warm starts, seeds, parallel workers and records are those of `MetaTPESampler`, and in a finite
+    space no configuration is suggested twice while there is a new one. Infeasible and pruned
+    trials count as the worst. A parameter that is asked for outside of the space that trials have
+    used is drawn at random.
 
     Args:
         sources: Past studies or tasks; none of them: a Gaussian process of the study alone. Their
             objectives are matched by name where the study names the same ones, otherwise by order.
         acquisition: "ehvi", the expected hypervolume improvement (with one objective the expected
             improvement), or "parego", that of a random scalarisation.
-        n_startup_trials: The first trials: warm starts out of the past, random without one.
-        warm_start: Whether the first trials are the past's best configurations.
+        n_startup_trials: The number of first trials.
+        start: What the first trials evaluate: "draw" for the best configurations of the past
+            studies, in random order, or "random". Without sources they are always random.
         search_space: The parameters that the objective will ask for, if you want the first trials
             to know them; otherwise they are learned from the trials.
         seed: Makes the suggestions reproducible (not with ``n_jobs > 1``, as elsewhere in Optuna).

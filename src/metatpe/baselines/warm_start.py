@@ -12,22 +12,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
 from optuna.distributions import BaseDistribution
 from optuna.study import Study
 
-from metatpe._history import Moment
-from metatpe._record import Plan
-from metatpe._warm_start import top_configurations
-from metatpe.sampler import MetaTPESampler
-from metatpe.tasks import Task
+from metatpe.past.start import top
+from metatpe.past.task import Task
+from metatpe.samplers.base import PastSampler, require
+from metatpe.study.moment import Moment
+from metatpe.study.record import Plan
 
 
-class WarmStartSampler(MetaTPESampler):
+class WarmStartSampler(PastSampler):
     """Sampler that tries the best configurations of past studies, and then random ones.
 
-    It keeps the rules of `MetaTPESampler`, whose adaptor it shares: the order of the warm starts
-    depends on the sources alone, parallel workers get each of them once, in a finite space nothing
-    is suggested twice while something is unseen, and `transfer_history` tells the origins.
+    The order of the warm starts depends on the sources alone, and parallel workers get each of
+    them once. In a finite space no configuration is suggested twice while there is a new one.
 
     Args:
         sources: Past studies or tasks; none of them: random search.
@@ -55,15 +55,13 @@ class WarmStartSampler(MetaTPESampler):
         search_space: Mapping[str, BaseDistribution] | None = None,
         seed: int | None = None,
     ) -> None:
-        if not 0.0 < fraction <= 1.0:
-            raise ValueError(f"fraction must be more than 0 and at most 1, but is {fraction!r}.")
-        super().__init__(sources, warm_start=False, search_space=search_space, seed=seed)
-        self._warm_starts = top_configurations(self._sources, fraction)
-        self._n_startup_trials = len(self._warm_starts)
+        is_fraction = 0.0 < fraction <= 1.0
+        require("fraction", fraction, is_fraction, "more than 0 and at most 1")
+        super().__init__(
+            sources, n_startup_trials=0, start="random", search_space=search_space, seed=seed
+        )
+        self._start = top(self._sources, fraction)
 
-    def __str__(self) -> str:
-        return f"WarmStartSampler({len(self._sources)} sources, seed={self._seed})"
-
-    def _plan(self, moment: Moment) -> Plan:
-        """Return the trial's configuration: a warm start while there is one, then random."""
-        return self._warm(moment) or self._random(moment, "random")
+    def propose(self, moment: Moment, rng: np.random.Generator) -> Plan:
+        """Choose a random configuration once all warm starts were given out."""
+        return self.random(moment, "random", "no_start_left")

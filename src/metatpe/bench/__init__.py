@@ -6,7 +6,6 @@
 Needs the extra `bench`; without it, listing and the problems without a table still work.
 """
 
-from metatpe._volume import standard_error
 from metatpe.bench.compact import read_results, write_compact
 from metatpe.bench.families.ellipsoid import ellipsoid
 from metatpe.bench.methods import get_method, method_names
@@ -24,6 +23,7 @@ from metatpe.bench.problems import (
     suite_names,
 )
 from metatpe.bench.run import execute, run_all
+from metatpe.tpe.hypervolume import standard_error
 
 __all__ = [
     "Problem",

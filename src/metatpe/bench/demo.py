@@ -16,12 +16,12 @@ import optuna
 from optuna.samplers import RandomSampler
 from optuna.storages import RDBStorage
 
-from metatpe._record import TransferRecord, transfer_history
 from metatpe.bench.metrics import hypervolume_curve
 from metatpe.bench.problems import Problem, get_problem, get_suite
-from metatpe.sampler import MetaTPESampler
+from metatpe.past.read.studies import load_tasks
+from metatpe.samplers.meta_tpe import MetaTPESampler
 from metatpe.space import Floats
-from metatpe.tasks import load_tasks
+from metatpe.study.record import TransferRecord, transfer_history
 
 TARGET_PROBLEM = "hpolib/slice_localization"
 N_PAST = 100

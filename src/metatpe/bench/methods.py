@@ -25,13 +25,13 @@ import optuna
 from numpy.typing import NDArray
 from optuna.samplers import BaseSampler
 
-from metatpe._warm_start import first_configurations
 from metatpe.baselines import RGPESampler, TSTRSampler, WarmStartSampler
 from metatpe.bench.past import random_configurations
 from metatpe.bench.problems import Problem, unknown_name
-from metatpe.sampler import MetaTPESampler
-from metatpe.tasks import Task
-from metatpe.transfer_sampler import TransferSampler
+from metatpe.past.start import draw
+from metatpe.past.task import Task
+from metatpe.samplers.meta_tpe import MetaTPESampler
+from metatpe.samplers.transfer import TransferSampler
 
 First = Literal["own", "warm", "random"]
 _TPE_SETTINGS = frozenset({"gamma", "eta", "epsilon", "n_ei_candidates", "n_mc_samples"})
@@ -95,7 +95,7 @@ class Method:
         if self.first == "random" or not start.past:
             return random_configurations(start.problem, n, (start.seed, 0))
         if self.first == "warm":
-            return tuple(dict(c) for c in first_configurations(start.past, n)[:n])
+            return tuple(dict(c.params) for c in draw(start.past, n).configurations[:n])
         return ()
 
     def is_log(self, problem: Problem) -> NDArray[np.bool_]:  # (m,)

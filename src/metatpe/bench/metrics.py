@@ -25,8 +25,8 @@ import moocore
 import numpy as np
 from numpy.typing import NDArray
 
-from metatpe._volume import attainment_surface, running_hypervolume
 from metatpe.bench.problems import Floats, Problem
+from metatpe.tpe.hypervolume import attainment_surface, running_hypervolume
 
 Scale = Literal["paper", "log"]
 

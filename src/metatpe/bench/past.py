@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from metatpe.bench.problems import Problem
+from metatpe.past.task import Task
 from metatpe.space import Space
-from metatpe.tasks import Task
 
 _N_DRAWS = 3  # for each configuration that is wanted, since some are drawn twice
 

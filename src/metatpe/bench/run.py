@@ -35,7 +35,6 @@ import optuna
 from numpy.typing import NDArray
 
 import metatpe
-from metatpe._record import transfer_history
 from metatpe.bench.methods import Method, Start, get_method
 from metatpe.bench.past import past_task
 from metatpe.bench.plan import Run
@@ -48,6 +47,7 @@ from metatpe.bench.records import (
     read_finished,
     write_record,
 )
+from metatpe.study.record import transfer_history
 
 _PACKAGES = ("numpy", "scipy", "optuna", "moocore")
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")

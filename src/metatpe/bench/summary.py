@@ -22,11 +22,11 @@ from typing import TypeVar
 import numpy as np
 from scipy.stats import rankdata, wilcoxon
 
-from metatpe._volume import standard_error
 from metatpe.bench.metrics import Scale, progress_curve
 from metatpe.bench.plan import AT
 from metatpe.bench.problems import Floats, Problem, get_problem, suite_of, unknown_name
 from metatpe.bench.records import Trace
+from metatpe.tpe.hypervolume import standard_error
 
 K = TypeVar("K")
 

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import metatpe
-from metatpe.cli import _bench, _dashboard, _demo, _report, _reproduce, _tasks, _tune
+from metatpe.cli import bench, dashboard, demo, report, reproduce, tasks, tune
 
 app = typer.Typer(
     help="Hyperparameter search that starts from what earlier searches learned.",
@@ -28,15 +28,15 @@ def _root(
         raise typer.Exit
 
 
-app.command()(_demo.demo)
-app.command()(_tune.tune)
-app.command()(_tasks.tasks)
-app.command()(_tasks.similarity)
-app.command("import")(_tasks.import_)
-app.command()(_report.report)
-app.command()(_dashboard.dashboard)
-_bench.app.command()(_reproduce.reproduce)
-app.add_typer(_bench.app, name="bench")
+app.command()(demo.demo)
+app.command()(tune.tune)
+app.command()(tasks.tasks)
+app.command()(tasks.similarity)
+app.command("import")(tasks.import_)
+app.command()(report.report)
+app.command()(dashboard.dashboard)
+bench.app.command()(reproduce.reproduce)
+app.add_typer(bench.app, name="bench")
 
 
 def main() -> None:

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 
 from optuna.study import Study
 
-from metatpe.report._facts import facts_of
-from metatpe.report._html import page
-from metatpe.report._markdown import markdown
-from metatpe.report._story import sections_of, summary_of
-from metatpe.tasks import Task
+from metatpe.past.task import Task
+from metatpe.report.facts import facts_of
+from metatpe.report.html import page
+from metatpe.report.markdown import markdown
+from metatpe.report.story import sections_of, summary_of
 
 __all__ = ["html_report", "markdown_report", "note"]
 

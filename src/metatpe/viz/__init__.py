@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 
 from optuna.study import Study
 
-from metatpe.tasks import Task
+from metatpe.past.task import Task
 from metatpe.viz import matplotlib
-from metatpe.viz._regions import gamma_sets
-from metatpe.viz._runs import Runs, attainment_of, progress_of
-from metatpe.viz._tasks import importances_of, similarities_of
-from metatpe.viz._weights import weights_of
+from metatpe.viz.regions import gamma_sets
+from metatpe.viz.runs import Runs, attainment_of, progress_of
+from metatpe.viz.tasks import importances_of, similarities_of
+from metatpe.viz.weights import weights_of
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -49,9 +49,9 @@ def plot_task_weights(study: Study) -> Figure:
     Example:
         >>> plot_task_weights(study).show()  # doctest: +SKIP
     """
-    from metatpe.viz import _plotly
+    from metatpe.viz import plotly
 
-    return _plotly.draw_task_weights(weights_of(study))
+    return plotly.draw_task_weights(weights_of(study))
 
 
 def plot_hypervolume(studies: Runs, *, reference_point: Sequence[float] | None = None) -> Figure:
@@ -72,9 +72,9 @@ def plot_hypervolume(studies: Runs, *, reference_point: Sequence[float] | None =
     Example:
         >>> plot_hypervolume({"with the past": [a0, a1], "without": [b0, b1]})  # doctest: +SKIP
     """
-    from metatpe.viz import _plotly
+    from metatpe.viz import plotly
 
-    return _plotly.draw_progress(progress_of(studies, reference_point))
+    return plotly.draw_progress(progress_of(studies, reference_point))
 
 
 def plot_attainment(studies: Runs) -> Figure:
@@ -93,9 +93,9 @@ def plot_attainment(studies: Runs) -> Figure:
     Example:
         >>> plot_attainment({"with the past": [a0, a1], "without": [b0, b1]})  # doctest: +SKIP
     """
-    from metatpe.viz import _plotly
+    from metatpe.viz import plotly
 
-    return _plotly.draw_attainment(attainment_of(studies))
+    return plotly.draw_attainment(attainment_of(studies))
 
 
 def plot_importances(study: Study, sources: Sequence[Study | Task] = ()) -> Figure:
@@ -112,9 +112,9 @@ def plot_importances(study: Study, sources: Sequence[Study | Task] = ()) -> Figu
     Example:
         >>> plot_importances(study, load_tasks("sqlite:///studies.db"))  # doctest: +SKIP
     """
-    from metatpe.viz import _plotly
+    from metatpe.viz import plotly
 
-    return _plotly.draw_importances(importances_of(study, sources))
+    return plotly.draw_importances(importances_of(study, sources))
 
 
 def plot_similarity(tasks: Sequence[Study | Task]) -> Figure:
@@ -129,9 +129,9 @@ def plot_similarity(tasks: Sequence[Study | Task]) -> Figure:
     Example:
         >>> plot_similarity([study, *sources])  # doctest: +SKIP
     """
-    from metatpe.viz import _plotly
+    from metatpe.viz import plotly
 
-    return _plotly.draw_similarity(similarities_of(tasks))
+    return plotly.draw_similarity(similarities_of(tasks))
 
 
 def plot_gamma_sets(
@@ -154,6 +154,6 @@ def plot_gamma_sets(
     Example:
         >>> plot_gamma_sets(study, sources[0], ["lr", "depth"])  # doctest: +SKIP
     """
-    from metatpe.viz import _plotly
+    from metatpe.viz import plotly
 
-    return _plotly.draw_gamma_sets(gamma_sets(a, b, params))
+    return plotly.draw_gamma_sets(gamma_sets(a, b, params))

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from optuna.study import Study
 
+from metatpe.past.task import Task
 from metatpe.space import Floats
-from metatpe.tasks import Task
-from metatpe.viz._regions import GammaSets, gamma_sets, line_of, linear_ticks
-from metatpe.viz._runs import Attainment, Progress, Runs, Surface, attainment_of, progress_of
-from metatpe.viz._style import (
+from metatpe.viz.regions import GammaSets, gamma_sets, line_of, linear_ticks
+from metatpe.viz.runs import Attainment, Progress, Runs, Surface, attainment_of, progress_of
+from metatpe.viz.style import (
     ALL_COLOURS,
     GREY,
     HEAT,
@@ -28,8 +28,8 @@ from metatpe.viz._style import (
     look,
     shortened,
 )
-from metatpe.viz._tasks import Importances, importances_of, similarities_of
-from metatpe.viz._weights import Weights, weights_of
+from metatpe.viz.tasks import Importances, importances_of, similarities_of
+from metatpe.viz.weights import Weights, weights_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

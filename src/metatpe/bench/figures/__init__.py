@@ -1,7 +1,7 @@
 """The figures of the paper, by name. A module holds `FIGURES`; adding one is one entry there."""
 
 from metatpe.bench.figures import attainment, datasets, ellipsoids, hypervolume, task_kernel
-from metatpe.bench.figures._figure import Figure, Measure, save
+from metatpe.bench.figures.figure import Figure, Measure, save
 from metatpe.bench.problems import unknown_name
 
 __all__ = ["Figure", "Measure", "figure_names", "get_figure", "save"]

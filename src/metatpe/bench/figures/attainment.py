@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from metatpe._volume import staircase as border_of
-from metatpe.bench.figures._curves import grouped
-from metatpe.bench.figures._figure import Figure, Measure, Table
+from metatpe.bench.figures.curves import grouped
+from metatpe.bench.figures.figure import Figure, Measure, Table
 from metatpe.bench.metrics import attainment_surfaces
 from metatpe.bench.plan import Run, plan
 from metatpe.bench.problems import Floats, Problem, get_problem, problem_names
 from metatpe.bench.records import Trace
+from metatpe.tpe.hypervolume import staircase as border_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Picture
@@ -81,7 +81,7 @@ def _part(
 
 
 def _draw(table: Table) -> Picture:
-    from metatpe.bench.figures._style import legend_below, method_lines, panels, title_of
+    from metatpe.bench.figures.style import legend_below, method_lines, panels, title_of
 
     problems = table["problem"].unique()
     methods = [name for name in table["method"].unique() if name != _FRONT]
@@ -139,7 +139,7 @@ def _draw_surfaces(axis: Any, surfaces: dict[int, Floats], line: Any, method: st
 
 
 def _draw_front(axis: Any, border: Floats) -> None:
-    from metatpe.bench.figures._style import FRONT
+    from metatpe.bench.figures.style import FRONT
 
     axis.plot(
         border[:, 1],
@@ -153,7 +153,7 @@ def _draw_front(axis: Any, border: Floats) -> None:
 
 def _finish(axis: Any, problem: Problem, front: Floats, middle: Floats) -> None:
     """Name and scale the axes; show where most corners are, not the long way to the worst ones."""
-    from metatpe.bench.figures._style import log_ticks, padded
+    from metatpe.bench.figures.style import log_ticks, padded
 
     quality, time = problem.objective_names
     axis.set(xlabel=_UNITS.get(time, time), ylabel=_UNITS.get(quality, quality))

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from metatpe._pareto import order
-from metatpe.bench.figures._figure import Figure, Measure, Table
+from metatpe.bench.figures.figure import Figure, Measure, Table
 from metatpe.bench.problems import Problem, get_suite, problem_names
 from metatpe.bench.records import Trace
 from metatpe.bench.tables import Ints
+from metatpe.tpe.pareto import order
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Picture
@@ -59,7 +59,7 @@ def _part(what: str, problem: Problem, x: Ints, count: Ints) -> Table:
 
 
 def _draw(table: Table) -> Picture:
-    from metatpe.bench.figures._style import ORDERED, legend_under, panels, title_of
+    from metatpe.bench.figures.style import ORDERED, legend_under, panels, title_of
 
     picture, axes = panels(1, 3, 3.1)
     cumulated = table[table["count_of"] == CUMULATED]
@@ -88,7 +88,7 @@ def _draw(table: Table) -> Picture:
 
 
 def _draw_bars(axis: Any, table: Table) -> None:
-    from metatpe.bench.figures._style import ORDERED, legend_under, title_of
+    from metatpe.bench.figures.style import ORDERED, legend_under, title_of
 
     groups = list(table.groupby("problem", sort=False))
     width = 0.8 / len(groups)

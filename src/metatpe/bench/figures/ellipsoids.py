@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from metatpe.bench.figures._curves import grouped, mean_curve
-from metatpe.bench.figures._figure import Figure, Measure, Table
+from metatpe.bench.figures.curves import grouped, mean_curve
+from metatpe.bench.figures.figure import Figure, Measure, Table
 from metatpe.bench.plan import Run, plan
 from metatpe.bench.records import Trace
 
@@ -68,7 +68,7 @@ def _median_weight(traces: Sequence[Trace]) -> Any:  # (n,), None without a past
 
 
 def _draw_centres(table: Table) -> Picture:
-    from metatpe.bench.figures._style import METHODS, ORDERED, draw_curve, legend_below, panels
+    from metatpe.bench.figures.style import METHODS, ORDERED, draw_curve, legend_below, panels
 
     picture, axes = panels(1, 3, 2.7)
     titles = {"meta-tpe": "meta-tpe", "naive-meta-tpe": "naive-meta-tpe: equal weights"}
@@ -161,7 +161,7 @@ def _numbers_of_tasks(traces: Sequence[Trace], measure: Measure) -> Table:
 
 
 def _draw_numbers(table: Table) -> Picture:
-    from metatpe.bench.figures._style import METHODS, ORDERED, draw_curve, legend_below, panels
+    from metatpe.bench.figures.style import METHODS, ORDERED, draw_curve, legend_below, panels
 
     centres = table["c"].unique()
     picture, axes = panels(1, len(centres), 2.4, sharey=True)

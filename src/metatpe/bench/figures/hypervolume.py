@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from metatpe.bench.figures._curves import grouped, mean_curve
-from metatpe.bench.figures._figure import Figure, Measure, Table
+from metatpe.bench.figures.curves import grouped, mean_curve
+from metatpe.bench.figures.figure import Figure, Measure, Table
 from metatpe.bench.methods import get_method, method_names
 from metatpe.bench.metrics import hypervolume_curve
 from metatpe.bench.plan import N_START, Run, plan
@@ -81,7 +81,7 @@ def _front(problem: str, measure: Measure) -> float:
 
 def _draw_methods(table: Table) -> Picture:
     """Draw a column a dataset; above what starts from the past, below what starts at random."""
-    from metatpe.bench.figures._style import base, legend_below, method_lines, panels
+    from metatpe.bench.figures.style import base, legend_below, method_lines, panels
 
     methods = [name for name in table["method"].unique() if name != _FRONT]
     lines = method_lines(methods)
@@ -106,7 +106,7 @@ def _is_warm(method: str) -> bool:
 
 
 def _draw_etas(table: Table) -> Picture:
-    from metatpe.bench.figures._style import ORDERED, legend_below, panels
+    from metatpe.bench.figures.style import ORDERED, legend_below, panels
 
     problems = table["problem"].unique()
     etas = [name for name in table["eta"].unique() if name != _FRONT]
@@ -128,7 +128,7 @@ def _draw_panel(
     axis: Any, table: Table, curve: str, lines: dict[str, Any], label: Callable[[str], str]
 ) -> None:
     """Draw the curves of one problem from the first configurations on, and the true front."""
-    from metatpe.bench.figures._style import FRONT, draw_curve
+    from metatpe.bench.figures.style import FRONT, draw_curve
 
     after = table[table["evaluations"] >= min(N_START, table["evaluations"].max())]
     for nth, (name, line) in enumerate(lines.items()):
@@ -143,7 +143,7 @@ def _draw_panel(
 
 
 def _finish_column(axes: Sequence[Any], problem: str) -> None:
-    from metatpe.bench.figures._style import count_axis, title_of
+    from metatpe.bench.figures.style import count_axis, title_of
 
     axes[0].set_title(title_of(problem))
     axes[-1].set_xlabel("evaluations")

@@ -15,27 +15,31 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from optuna.distributions import FloatDistribution
 
-from metatpe._pareto import split
-from metatpe._transfer import Past, Settings
-from metatpe._trust import N_JUDGED
-from metatpe.bench.figures._figure import Figure, Measure, Table
+from metatpe.bench.figures.figure import Figure, Measure, Table
 from metatpe.bench.problems import Floats
 from metatpe.bench.records import Trace
 from metatpe.bench.run import in_one_thread
 from metatpe.bench.tables import Ints
+from metatpe.past.densities import PastDensities
+from metatpe.past.known import Past
+from metatpe.past.task import Task
+from metatpe.samplers.guards import N_JUDGED, trust
 from metatpe.space import Space
-from metatpe.tasks import Task
+from metatpe.tpe.importance import ETA
+from metatpe.tpe.kde import Parzen
+from metatpe.tpe.kernel import N_MC_SAMPLES, task_weights
+from metatpe.tpe.pareto import GAMMA, levels, split
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Picture
 
 _DIM, _N_TARGET = 10, 200
+_SPACE = Space({f"x{d}": FloatDistribution(0.0, 1.0) for d in range(_DIM)})
 _TASKS, _OBSERVATIONS = 5, 200  # the paper's setting
 SIZES = {
     "observations": [(_TASKS, n) for n in (50, 100, 200, 500, 1000, 2000, 5000, 10_000)],
     "tasks": [(k, _OBSERVATIONS) for k in (1, 2, 5, 10, 20, 50)],
 }
-_SETTINGS = Settings(gamma=0.1, eta=2.5, n_mc_samples=1000, is_naive=False)
 _PAPER = 1e-4  # seconds, for 5 past tasks with 200 observations
 
 
@@ -49,14 +53,13 @@ class Seconds(NamedTuple):
 
 def measure_update(n_tasks: int, n_past: int, n_repeats: int = 50) -> Seconds:
     """Return how long the task weights take with `n_past` observations of each past task."""
-    space = Space({f"x{d}": FloatDistribution(0.0, 1.0) for d in range(_DIM)})
     X, losses = _observations(_N_TARGET, 0.0, 0)
     tasks = [
-        Task(f"past {m}", space, *_observations(n_past, 0.1 * m / n_tasks, m))
+        Task(f"past {m}", _SPACE, *_observations(n_past, 0.1 * m / n_tasks, m))
         for m in range(1, n_tasks + 1)
     ]
     begin = time.perf_counter()
-    past = Past(tasks, space, _SETTINGS)
+    past = Past(tasks, _SPACE).densities(GAMMA)
     _weigh(X, losses, past)
     first = time.perf_counter() - begin
     updates = [_time_of_new(row, X, losses, past) for row in _new_rows(losses, n_repeats)]
@@ -65,12 +68,12 @@ def measure_update(n_tasks: int, n_past: int, n_repeats: int = 50) -> Seconds:
 
 def _new_rows(losses: Floats, n: int) -> Ints:
     """Return good observations that may be the newest, one after the other, n in all."""
-    is_good = split(losses, np.zeros(len(losses)), _SETTINGS.gamma)
+    is_good = split(losses, np.zeros(len(losses)), GAMMA)
     good = np.flatnonzero(is_good)
     return np.resize(good[good >= N_JUDGED], n)  # the past is judged by the first ones
 
 
-def _time_of_new(row: int, X: Floats, losses: Floats, past: Past) -> float:
+def _time_of_new(row: int, X: Floats, losses: Floats, past: PastDensities) -> float:
     """Return how long an update takes after this observation, which was not there before."""
     others = np.delete(np.arange(len(X)), row)
     _weigh(X[others], losses[others], past)
@@ -88,13 +91,15 @@ def _observations(n: int, shift: float, seed: int) -> tuple[Floats, Floats]:
     return X, np.stack([(slope * (X - c) ** 2).sum(axis=1) for c in centres], axis=1)
 
 
-def _weigh(X: Floats, losses: Floats, past: Past) -> tuple[int, ...]:
+def _weigh(X: Floats, losses: Floats, past: PastDensities) -> tuple[int, ...]:
     """Weigh the past tasks by the current task's observations; return the kept columns."""
     violation = np.zeros(len(X))
-    is_good = split(losses, violation, _SETTINGS.gamma)
+    is_good = split(losses, violation, GAMMA)
     judged = slice(N_JUDGED)
-    level = past.levels(losses[judged], violation[judged], np.zeros((len(X[judged]), 1)))
-    _, _, kept = past.weigh(X[is_good], X[judged], level)
+    good = Parzen(_SPACE.columns, X[is_good])
+    s, kept = past.similarities(good, eta=ETA, n_mc_samples=N_MC_SAMPLES)
+    agreement = past.agreement(X[judged], levels(losses[judged], violation[judged]))
+    task_weights(s * trust(agreement))
     return kept
 
 
@@ -116,7 +121,7 @@ def _numbers(traces: Sequence[Trace], measure: Measure) -> Table:
 
 
 def _draw(table: Table) -> Picture:
-    from metatpe.bench.figures._style import FRONT, METHODS, count_axis, legend_below, panels
+    from metatpe.bench.figures.style import FRONT, METHODS, count_axis, legend_below, panels
 
     picture, axes = panels(1, 2, 2.5, sharey=True)
     lines = {"update_seconds": METHODS["meta-tpe"], "first_seconds": METHODS["mo-tpe"]}

@@ -1,1 +1,0 @@
-"""Gaussian processes for samplers that model objectives: of one task, and of one with a past."""

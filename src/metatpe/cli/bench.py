@@ -1,0 +1,365 @@
+"""`metatpe bench`: list, run, table and compact; `_reproduce` adds the figures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from metatpe.bench.compact import Results, read_results, write_compact
+from metatpe.bench.methods import get_method, method_names
+from metatpe.bench.metrics import Scale
+from metatpe.bench.plan import AT, N_EVALUATIONS, N_PAST, N_START, Run, plan
+from metatpe.bench.problems import Problem, expand, get_problem, problem_names, suite_of
+from metatpe.bench.records import Record, Trace
+from metatpe.bench.run import Outcome, run_all
+from metatpe.cli.common import (
+    AsJson,
+    console,
+    fail,
+    need,
+    plain_failures,
+    print_json,
+    progress_bar,
+)
+
+if TYPE_CHECKING:
+    from metatpe.bench.summary import Entry
+
+app = typer.Typer(
+    help="The paper's experiments: problems, methods, runs, tables and figures.",
+    no_args_is_help=True,
+)
+_WINDOW = 900.0  # seconds that the time left is estimated from: some runs take a minute
+
+Problems = Annotated[
+    str, typer.Option(metavar="NAMES", help="Problems and suites, such as `hpolib,nmt/so-en`.")
+]
+Methods = Annotated[
+    str, typer.Option(metavar="NAMES", help="Methods, such as `meta-tpe,mo-tpe`, or `all`.")
+]
+ChosenScale = Annotated[
+    Scale, typer.Option(help="Of the hypervolume: as the authors have it, or all in logs.")
+]
+Raw = Annotated[
+    bool, typer.Option("--raw", help="Scaled by best and worst values, not by the true front.")
+]
+Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="Of records or compact files.")]
+
+
+# list -----------------------------------------------------------------------------------------
+
+
+@app.command("list")
+def list_(as_json: AsJson = False) -> None:
+    """Show the problems and the methods, and which of them are not available here.
+
+    Example: `metatpe bench list`
+    """
+    problems = [_describe_problem(name) for name in problem_names()]
+    methods = [_describe_method(name) for name in method_names()]
+    if as_json:
+        print_json({"problems": problems, "methods": methods})
+        return
+    print_rows("Problems", problems, ("name", "space", "objectives", "missing"))
+    print_rows("Methods", methods, ("name", "about", "first", "missing"))
+
+
+def _describe_problem(name: str) -> dict[str, Any]:
+    entry: dict[str, Any] = {"name": name, "suite": suite_of(name)}
+    try:
+        problem = get_problem(name)
+    except (ImportError, OSError, ValueError) as error:
+        return {**entry, "missing": str(error)}
+    objectives = dict(zip(problem.objective_names, problem.directions, strict=True))
+    return {**entry, "space": _space(problem), "objectives": objectives, "missing": None}
+
+
+def _space(problem: Problem) -> str:
+    size = "" if problem.table is None else f", {len(problem.table):,} configurations"
+    return f"{len(problem.space)} parameters{size}"
+
+
+def _describe_method(name: str) -> dict[str, Any]:
+    method = get_method(name)
+    first = "random" if method.first == "random" else "warm starts"
+    settings = sorted(method.settings)
+    about = {"about": method.about, "first": first, "settings": settings}
+    return {"name": name, **about, "missing": method.missing}
+
+
+def print_rows(title: str, rows: Sequence[dict[str, Any]], columns: Sequence[str]) -> None:
+    table = Table(title=title, title_justify="left")
+    shown = [c for c in columns if any(row.get(c) for row in rows)]
+    for column in shown:
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        table.add_row(*(_cell(row.get(column)) for column in shown))
+    _wide().print(table)
+
+
+def _cell(value: Any) -> Text:
+    if isinstance(value, dict):
+        return Text(", ".join(f"{name} ({how})" for name, how in value.items()))
+    return Text("" if value is None else str(value))
+
+
+def _wide() -> Console:
+    """Return the console; a file or a pipe has lines that are long enough."""
+    return console if console.is_terminal else Console(width=200)
+
+
+# run ------------------------------------------------------------------------------------------
+
+
+@app.command()
+def run(
+    problem: Problems,
+    method: Methods,
+    seeds: Annotated[str, typer.Option(metavar="N", help="How many, or which: `20-29`.")] = "20",
+    evaluations: Annotated[int, typer.Option(min=1, help="Of each run.")] = N_EVALUATIONS,
+    start: Annotated[int, typer.Option(min=0, help="First configurations.")] = N_START,
+    past: Annotated[
+        str | None,
+        typer.Option(metavar="NAMES", help="Past problems; if none, the others of the suite."),
+    ] = None,
+    n_past: Annotated[int, typer.Option(min=2, help="Observations of a past task.")] = N_PAST,
+    setting: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="A setting of the sampler, as `eta=2`."),
+    ] = None,
+    jobs: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
+    ray: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="A Ray cluster to use; `local` starts one here."),
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder of the records.")] = Path("results"),
+) -> None:
+    """Run methods on problems, and keep a record of each run.
+
+    For each problem the others of its suite are the past: 100 random configurations each, the same
+    for every method with one seed. Runs that are finished are skipped, so that the same command
+    goes on where it was stopped.
+
+    Example: `metatpe bench run --problem hpolib --method meta-tpe,mo-tpe --seeds 20 --jobs 2
+    --out results/`
+
+    The ellipsoid with a past task whose optimum is elsewhere:
+    `metatpe bench run --problem ellipsoid4 --past ellipsoid4-c2 --method meta-tpe,naive-meta-tpe`
+    """
+    if ray is not None:
+        need("ray", "ray")
+    with plain_failures():
+        methods, missing = _available(method)
+        runs = plan(
+            split_names(problem),
+            methods,
+            seeds_of(seeds),
+            n_evaluations=evaluations,
+            n_start=start,
+            n_past=n_past,
+            past=None if past is None else split_names(past),
+            settings=dict(map(_setting, setting or ())),
+        )
+        for name in dict.fromkeys(name for run in runs for name in _involved(run)):
+            get_problem(name)  # its table is there, before anything is written
+        outcome = run_with_bar(runs, out, jobs, ray)
+    print_outcome(outcome, out, missing)
+    raise typer.Exit(1 if outcome.failed else 0)
+
+
+def _involved(run: Run) -> tuple[str, ...]:
+    return (run.problem, *(past.problem for past in run.past))
+
+
+def run_with_bar(runs: Sequence[Run], out: Path, jobs: int, ray: str | None) -> Outcome:
+    with progress_bar(Console(stderr=True), window=_WINDOW) as progress:
+        bar = progress.add_task("starting", total=len(runs))
+
+        def tell(n_done: int, n_runs: int, record: Record | None) -> None:
+            what = f"{record.run.problem} {record.run.method}" if record else "running"
+            progress.update(bar, description=what[-42:], completed=n_done, total=n_runs)
+
+        try:
+            return run_all(runs, out, jobs=jobs, ray=ray, on_progress=tell)
+        except KeyboardInterrupt:
+            progress.stop()
+            typer.echo(f"stopped; what is finished is in {out}, and the same command goes on.")
+            raise typer.Exit(130) from None
+        except (RuntimeError, ConnectionError) as error:
+            progress.stop()
+            fail(str(error))
+
+
+def print_outcome(outcome: Outcome, out: Path, missing: Sequence[str]) -> None:
+    print(f"{outcome.n_finished} runs were finished and {outcome.n_skipped} were there: {out}")
+    for sentence in [*missing, *(f"{entry}; it was run again" for entry in outcome.corrupt)]:
+        typer.echo(sentence, err=True)
+    for record in outcome.failed:
+        run = record.run
+        typer.echo(f"{run.problem} {run.label}, seed {run.seed}: {record.error}", err=True)
+
+
+def _available(names: str) -> tuple[list[str], list[str]]:
+    """Return the methods that can be run, and a sentence about each of the others."""
+    wanted = list(method_names()) if names == "all" else split_names(names)
+    missing = {name: get_method(name).missing for name in wanted}
+    sentences = [f"{sentence} (left out)" for sentence in missing.values() if sentence]
+    if len(sentences) == len(wanted):
+        raise ValueError("; ".join(s for s in missing.values() if s) or "name a method.")
+    return [name for name in wanted if not missing[name]], sentences
+
+
+def split_names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def seeds_of(text: str) -> range:
+    first, dash, last = text.partition("-")
+    if not first.isdecimal() or (dash and not last.isdecimal()):
+        raise ValueError(
+            f"seeds must be a number such as 20 or a range such as 20-29, not {text!r}."
+        )
+    seeds = range(int(first), int(last) + 1) if dash else range(int(first))
+    if not seeds:
+        raise ValueError(f"there is no seed in {text!r}; 1 is one seed, and 3-3 is seed 3 alone.")
+    return seeds
+
+
+def _setting(text: str) -> tuple[str, float | int]:
+    name, _, value = text.partition("=")
+    try:
+        return name, int(value) if value.isdecimal() else float(value)
+    except ValueError:
+        raise ValueError(f"a setting must be as in eta=2.5, but is {text!r}.") from None
+
+
+# table ----------------------------------------------------------------------------------------
+
+
+@app.command()
+def table(
+    results: Folder,
+    at: Annotated[
+        str, typer.Option(metavar="N,N,...", help="After how many evaluations.")
+    ] = ",".join(map(str, AT)),
+    against: Annotated[
+        str | None, typer.Option(metavar="METHOD", help="The method that all are compared with.")
+    ] = None,
+    problem: Annotated[str | None, typer.Option(metavar="NAMES", help="Only these.")] = None,
+    method: Annotated[str | None, typer.Option(metavar="NAMES", help="Only these.")] = None,
+    scale: ChosenScale = "paper",
+    raw: Raw = False,
+    as_json: AsJson = False,
+) -> None:
+    """Summarise results: means with standard errors, ranks, paired tests and speed-ups.
+
+    The measure is the normalised hypervolume (1: the true front), for one objective the best
+    value. Beside it, after the last number of evaluations: the average rank, the paired difference
+    from the method that all are compared with, the p-value of Wilcoxon's signed-rank test, and how
+    many evaluations the method needs to become as good as that one.
+
+    Example: `metatpe bench table results/ --at 10,50,100 --against mo-tpe`
+    """
+    from metatpe.bench.summary import chosen_method, curves_of, summarise  # loads scipy.stats
+
+    with plain_failures():
+        found = read_results(results)
+        curves = curves_of(_chosen(found, problem, method), scale=scale, raw=raw)
+        against = chosen_method(curves, against)
+        entries = summarise(curves, at=_numbers(at), against=against)
+    if as_json:
+        print_json({"against": against, "entries": [asdict(entry) for entry in entries]})
+    else:
+        for name in dict.fromkeys(entry.problem for entry in entries):
+            _print_table([entry for entry in entries if entry.problem == name], against)
+    print_left_out(found)
+
+
+def _chosen(found: Results, problem: str | None, method: str | None) -> list[Trace]:
+    problems = {member for name in split_names(problem or "") for member in expand(name)}
+    methods = set(split_names(method or ""))
+    for name in methods:
+        get_method(name)
+    traces = [
+        trace
+        for trace in found.traces
+        if (not problems or trace.run.problem in problems)
+        and (not methods or trace.run.method in methods)
+    ]
+    if not traces:
+        raise ValueError("no finished run is left to summarise.")
+    return traces
+
+
+def _numbers(text: str) -> list[int]:
+    numbers = split_names(text)
+    if not numbers or not all(n.isdecimal() and int(n) for n in numbers):
+        raise ValueError(f"--at must be numbers of evaluations such as 10,100, but is {text!r}.")
+    return sorted({int(n) for n in numbers})
+
+
+def _print_table(entries: Sequence[Entry], against: str) -> None:
+    numbers = sorted({entry.n for entry in entries})
+    table = Table(title=entries[0].problem, title_justify="left")
+    table.add_column("method", no_wrap=True)
+    for title in ("seeds", *map(str, numbers), "rank", f"− {against}", "p", "needs"):
+        table.add_column(title, justify="right", no_wrap=True)
+    for name in dict.fromkeys(entry.method for entry in entries):
+        by_n = {entry.n: entry for entry in entries if entry.method == name}
+        cells = [_mean(by_n.get(n)) for n in numbers]
+        table.add_row(
+            name, str(max(e.n_seeds for e in by_n.values())), *cells, *_last(by_n[max(by_n)])
+        )
+    _wide().print(table)
+
+
+def _mean(entry: Entry | None) -> str:
+    if entry is None:
+        return ""
+    return f"{entry.mean:.4g}" + ("" if entry.se is None else f" ±{entry.se:.1g}")
+
+
+def _last(entry: Entry) -> tuple[str, str, str, str]:
+    rank = "" if entry.rank is None else f"{entry.rank:.2f}"
+    if (versus := entry.versus) is None:
+        return rank, "", "", ""
+    difference = f"{versus.difference:+.3g}" + ("" if versus.se is None else f" ±{versus.se:.1g}")
+    needs = "more" if versus.n_needed is None else str(versus.n_needed)
+    return rank, difference, f"{versus.p:.2g}", needs
+
+
+def print_left_out(found: Results) -> None:
+    for entry in found.corrupt:
+        typer.echo(str(entry), err=True)
+    for record in found.failed:
+        run = record.run
+        typer.echo(f"{run.problem} {run.label}, seed {run.seed} failed: {record.error}", err=True)
+
+
+# compact --------------------------------------------------------------------------------------
+
+
+@app.command()
+def compact(
+    results: Folder,
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="Folder of the compact files.")],
+) -> None:
+    """Write the objective values of all runs, one small file a problem, to share them.
+
+    `metatpe bench table OUT` reads them like the records that they were made from.
+
+    Example: `metatpe bench compact results/ docs/results/`
+    """
+    with plain_failures():
+        found = read_results(results)
+        paths = write_compact(found.traces, out)
+    for path in paths:
+        print(f"{path}  {path.stat().st_size / 1024:,.0f} KiB")
+    print_left_out(found)

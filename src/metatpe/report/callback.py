@@ -1,0 +1,161 @@
+"""Plots and a note about the transfer, kept with the study, where optuna-dashboard shows them.
+
+The time that this takes is bounded: after an update that took c seconds, the next one comes no
+earlier than c / SHARE seconds after the last one began. So updates take at most the fraction SHARE
+of the time that a run takes, and one update more: the last.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import logging
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+from optuna.study import Study
+from optuna.trial import FrozenTrial
+
+from metatpe.past.read.storage import masked
+from metatpe.study.record import transfer_history
+
+_logger = logging.getLogger(__name__)
+SHARE = 0.05
+_HEIGHT = 440  # of a card of the dashboard
+
+# Definitions of links that nothing refers to: no Markdown shows them.
+_BEGIN, _END = "[//]: # (metatpe: written anew from here)", "[//]: # (metatpe: to here)"
+_OURS = re.compile(re.escape(_BEGIN) + ".*?" + re.escape(_END), flags=re.DOTALL)
+
+
+class Pace:
+    """Says when the next update may begin."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._next = clock()
+
+    @property
+    def wait(self) -> float:
+        """Seconds until then; 0 where it may begin at once."""
+        return max(0.0, self._next - self._clock())
+
+    @contextlib.contextmanager
+    def update(self) -> Iterator[None]:
+        """Time an update, and put the next one off accordingly."""
+        began = self._clock()
+        try:
+            yield
+        finally:
+            self._next = began + (self._clock() - began) / SHARE
+
+
+class TransferCallback:
+    """Keeps plots and a note about the transfer in optuna-dashboard up to date (extra `viz`).
+
+    An update follows a trial at once, or, where that would take more than a twentieth of the
+    run's time, as soon as it may; the last trials are caught up with a little later, at the latest
+    when Python ends. What users have written into the study's note stays. An update that fails is
+    logged, and ends no run.
+
+    Of several processes that tune one study, give it to one: what two of them write at the same
+    time gets mixed up until the next update.
+
+    Example:
+        >>> study.optimize(objective, callbacks=[TransferCallback()])  # doctest: +SKIP
+    """
+
+    def __init__(self) -> None:
+        self._pace = Pace()
+        self._is_busy = threading.Lock()  # held while updating
+        self._lock = threading.Lock()  # of the two below
+        self._waiting: dict[str, Study] = {}
+        self._timer: threading.Timer | None = None
+
+    def __call__(self, study: Study, trial: FrozenTrial) -> None:
+        """Update the study's plots and note, or see to it that they are updated later."""
+        with self._lock:
+            self._waiting[study.study_name] = study
+        if self._is_busy.acquire(blocking=False):
+            try:
+                self._update_if_due()
+            finally:
+                self._is_busy.release()
+        self._remind()
+
+    def flush(self) -> None:
+        """Bring everything up to date now; only needed where it cannot wait a little."""
+        with self._is_busy:
+            self._update()
+
+    def _remind(self) -> None:
+        """Have what is waiting looked after in time, or when Python ends."""
+        with self._lock:
+            if self._waiting and self._timer is None:
+                self._timer = threading.Timer(self._pace.wait, self._catch_up)
+                self._timer.daemon = True  # Python does not wait for it
+                self._timer.start()
+                atexit.register(self.flush)
+
+    def _catch_up(self) -> None:
+        with self._is_busy:
+            with self._lock:
+                self._timer = None
+            self._update_if_due()
+        self._remind()
+
+    def _update_if_due(self) -> None:
+        if not self._pace.wait:
+            self._update()
+
+    def _update(self) -> None:
+        with self._lock:
+            studies, self._waiting = list(self._waiting.values()), {}
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
+        atexit.unregister(self.flush)
+        if studies:
+            with self._pace.update():
+                for study in studies:
+                    _publish_or_say(study)
+
+
+def _publish_or_say(study: Study) -> None:
+    try:
+        publish(study)
+    except Exception as error:  # whatever it is, the run is worth more than its plots
+        _logger.warning(
+            "the plots of study %r were not updated: %s", study.study_name, masked(str(error))
+        )
+
+
+def publish(study: Study) -> bool:
+    """Write plots and a note into a study; return whether there was anything new to write.
+
+    The note comes last: where it is up to date, the plots are too.
+    """
+    from optuna_dashboard import get_note, save_note, save_plotly_graph_object
+
+    from metatpe import viz
+    from metatpe.report import note
+
+    if not transfer_history(study):
+        return False
+    known = get_note(study)
+    ours = f"{_BEGIN}\n\n{note(study)}\n{_END}"
+    wanted = _OURS.sub(lambda _: ours, known) if _OURS.search(known) else f"{known}\n\n{ours}"
+    if wanted == known:
+        return False
+    figures = {
+        "metatpe-progress": viz.plot_hypervolume(study),
+        "metatpe-weights": viz.plot_task_weights(study),
+        "metatpe-importances": viz.plot_importances(study),
+    }
+    for name, figure in figures.items():
+        figure.update_layout(height=_HEIGHT)
+        save_plotly_graph_object(study, figure, graph_object_id=name)
+    save_note(study, wanted.lstrip())
+    return True

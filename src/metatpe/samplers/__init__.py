@@ -1,0 +1,1 @@
+"""The samplers: how a configuration is chosen."""

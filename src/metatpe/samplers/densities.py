@@ -1,0 +1,115 @@
+"""The steps of Algorithm 2 on a moment: densities, task weights, candidates, the best ratio.
+
+`MetaTPESampler` takes them one by one; `TransferSampler` takes them where its models are in doubt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from metatpe.past.densities import PastDensities
+from metatpe.past.known import Past
+from metatpe.samplers.guards import MIN_GOOD, N_JUDGED, Rules, trust
+from metatpe.space import Floats, Ints
+from metatpe.study.moment import Moment
+from metatpe.tpe.acquisition import MAX_OWN, Densities, draw_candidates
+from metatpe.tpe.importance import ETA
+from metatpe.tpe.kde import Parzen, bandwidths
+from metatpe.tpe.kernel import N_MC_SAMPLES, task_weights
+from metatpe.tpe.pareto import GAMMA, levels, split
+
+N_EI_CANDIDATES = 100
+
+
+@dataclass(frozen=True)
+class DensityRatio:
+    """The control parameters of the paper, and the steps that depend on them."""
+
+    gamma: float = GAMMA
+    eta: float = ETA
+    n_mc_samples: int = N_MC_SAMPLES
+    n_candidates: int = N_EI_CANDIDATES
+    is_naive: bool = False
+    rules: Rules = Rules()
+
+    def of_past(self, past: Past) -> PastDensities:
+        """Return both densities of each past task, made once."""
+        return past.densities(self.gamma, keeps_front=self.rules.front)
+
+    def of_study(self, moment: Moment) -> Densities:
+        """Sort the observations; return the densities of the good ones and of the bad ones.
+
+        What is being evaluated stands on the bad side.
+        """
+        done, columns = moment.observations, moment.space.columns
+        is_good = split(
+            done.losses,
+            done.violation,
+            self.gamma,
+            done.lateness,
+            keeps_front=self.rules.front,
+        )
+        bad, is_own = done.X[~is_good], done.start[~is_good] < 0
+        if len(moment.running):
+            bad = np.vstack([bad, moment.running])
+            is_own = np.append(is_own, ~moment.is_running_start)
+        good = Parzen(columns, done.X[is_good])
+        if not self.rules.widths or len(bad) > MAX_OWN or not is_own.any():
+            return Densities(good, Parzen.of_some(columns, bad, MAX_OWN))
+        return Densities(good, Parzen(columns, bad, bandwidths(columns, bad[is_own])))
+
+    def weigh(
+        self, moment: Moment, good: Parzen, past: PastDensities, *, has_start: bool
+    ) -> tuple[Floats, tuple[int, ...]]:  # (1 + M,), indices of columns
+        """Return the task kernel (Algorithm 1), and the columns that it was measured on.
+
+        Args:
+            moment: What the study knows.
+            good: The density of its good observations.
+            past: Those of the past tasks.
+            has_start: Whether the study began with configurations of the past.
+        """
+        n_past = len(past.tasks)
+        if self.is_naive:
+            return task_weights(np.ones(n_past)), ()
+        if self.rules.silence and has_start and 0 < len(good) < MIN_GOOD:
+            return task_weights(np.zeros(n_past)), ()
+        s, kept = past.similarities(
+            good, eta=self.eta, n_mc_samples=self.n_mc_samples, keeps_one=self.rules.column
+        )
+        if self.rules.trust and n_past:
+            s = s * trust(past.agreement(*judged(moment)))
+        return task_weights(s), kept
+
+    def candidates(
+        self,
+        moment: Moment,
+        tasks: Sequence[Densities],
+        weights: Floats,
+        *,
+        rng: np.random.Generator,
+    ) -> Floats:  # (C, d)
+        """Draw candidates from the good densities of the tasks."""
+        # Workers that collided have the same best candidate, and would go on colliding: of fewer
+        # candidates they have different ones.
+        is_fewer = self.rules.fewer and moment.attempt > 0
+        n = max(1, self.n_candidates // 4**moment.attempt) if is_fewer else self.n_candidates
+        X = draw_candidates(
+            tasks,
+            weights,
+            n,
+            rng=rng,
+            in_proportion=self.rules.proportion,
+            jointly=not self.rules.marginals,
+        )
+        return moment.with_fixed(X)
+
+
+def judged(moment: Moment) -> tuple[Floats, Ints]:  # (n, d), (n,)
+    """Return the observations that past tasks are judged by, and the level of each."""
+    done = moment.observations
+    some = slice(N_JUDGED)
+    return done.X[some], levels(done.losses[some], done.violation[some], done.lateness[some])

@@ -1,0 +1,99 @@
+r"""Rules beyond the paper: each has a name, one place, and a switch for experiments.
+
+`benchmarks/guards.py --without NAME` measures what the sampler is worth without a rule, and
+docs/method/guards.md has the table. The guards protect a study from a past that does not fit.
+
+Silence. While the study has fewer than `MIN_GOOD` good observations after a warm start, the past
+has no weight. The paper keeps no column then, and every similarity is 1. But the best
+configurations of the past have just been evaluated, and one or two good observations, most likely
+among them, resemble any past task.
+
+Trust. Does past task m put the study's observations in the right order? With z_m as in
+`PastDensities.agreement`,
+
+    t_m = min(1, 2 Phi(z_m))                            s_m t_m takes the place of s_m
+
+The similarity cannot warn of a past task that is reversed while all evaluations are spent where
+the past was good: the best of observations that all lie in a past task's best region lie there as
+well. Their order can. No past task gets more than its similarity.
+
+Turns. A configuration is chosen either with the task weights or by the study's own densities
+alone. Of the last choices of both kinds,
+
+    z = (mean level of own choices - mean level of weighed ones) / its standard deviation by chance
+    the next choice is weighed with probability Phi(z + b),  Phi(b) = 3/4
+
+a Thompson draw with the benefit b of the doubt: three of four choices while nothing is known, and
+nearly all or hardly any once the results are clear.
+
+Shapes: z (M,) of M past tasks, levels (n,), turns (n,): 1 weighed, -1 the study's own.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from metatpe.space import Floats, Ints
+from metatpe.tpe.ranking import mid_ranks
+
+MIN_GOOD = 3  # good observations of the study, before past tasks are compared with it
+N_JUDGED = 100  # first observations that trust is measured on: what is right of them stays right
+N_TURNS = 40  # last choices that turns compare: what helped at first need not help later
+FIRST_SHARE = 0.75  # of the choices that are weighed while nothing is known
+_REVERSED = -1.645  # Phi^-1(0.05)
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What a sampler does beyond the paper; an experiment switches a rule off by its name."""
+
+    # The method: departures from the paper's text.
+    front: bool = True  # up to m + 1 of the first front are good (`tpe.pareto`)
+    column: bool = True  # at least one column is kept (`tpe.importance`)
+    marginals: bool = True  # candidates are drawn column by column (`tpe.acquisition`)
+    proportion: bool = True  # more candidates from tasks of more weight (`tpe.acquisition`)
+    new: bool = True  # nothing is evaluated twice in a finite space (`study.moment`)
+    # Guards.
+    silence: bool = True
+    trust: bool = True
+    turns: bool = True
+    restart: bool = True
+    widths: bool = True
+    # The start and workers.
+    reserve: bool = True  # (`past.start`)
+    fewer: bool = True  # after a collision of workers, choose among fewer candidates
+    # TransferSampler.
+    alternate: bool = True
+    densities: bool = True
+    ten: bool = True
+
+    @classmethod
+    def none(cls) -> Rules:
+        """Return the rules of the paper's text."""
+        return cls(**{field.name: False for field in fields(cls)})
+
+
+def trust(z: Floats) -> Floats:  # (M,) -> (M,)
+    """Return how far each past task is trusted, from 0 to 1."""
+    trusted: Floats = np.minimum(1.0, 2.0 * ndtr(z))
+    return trusted
+
+
+def is_reversed(z: Floats) -> bool:  # (M,)
+    """Return whether past tasks put the observations in the wrong order, on average."""
+    return bool(len(z)) and float(z.mean()) < _REVERSED
+
+
+def chance_of_the_past(levels: Ints, turns: Floats) -> float:  # (n,), (n,)
+    """Return the probability with which the next choice is weighed."""
+    n, n_past = len(turns), int(np.count_nonzero(turns > 0))
+    if n_past in (0, n):
+        return FIRST_SHARE
+    places = mid_ranks(levels.astype(np.float64))
+    ahead = places[turns < 0].mean() - places[turns > 0].mean()
+    spread = places.std(ddof=1) * math.sqrt(n / (n_past * (n - n_past)))
+    return float(ndtr(ahead / spread + ndtri(FIRST_SHARE))) if spread > 0.0 else FIRST_SHARE

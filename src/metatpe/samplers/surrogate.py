@@ -1,0 +1,79 @@
+"""The search for the best acquisition of a model, which several samplers share.
+
+See `gp.process` and `gp.informed` for models, `gp.ehvi` for the acquisition, `gp.search` for its
+optimum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from metatpe.gp.branches import Branches
+from metatpe.gp.ehvi import Boxes
+from metatpe.gp.process import Encoder
+from metatpe.gp.search import candidates, climb
+from metatpe.samplers.base import PastSampler
+from metatpe.space import Floats, Mask
+from metatpe.study.moment import Moment
+
+Improvement = Callable[[Floats, Floats], Floats]  # means and sds, (C, m) each -> (C,)
+_N_CANDIDATES = 1000
+
+
+@dataclass(frozen=True, eq=False)
+class Surrogate:
+    """What a sampler predicts for the objectives at one moment, all of them minimised."""
+
+    predict: Callable[[Floats], tuple[Floats, Floats]]  # (C, p) -> means, sds, (C, m) each
+    encoder: Encoder  # configurations -> features
+    branches: Branches  # what a configuration will use
+    reached: Floats  # (n, m), what has been reached
+    good: Floats  # (k, d), good configurations of the study, to look for better ones nearby
+    past_best: Floats  # (k, d), good configurations of the past
+
+
+def is_new_in(moment: Moment, branches: Branches) -> Callable[[Floats], Mask]:
+    """Return the test for configurations that are new, also in the parameters they will use."""
+    return lambda X: moment.is_new(X) & branches.is_new(X)
+
+
+def best_configuration(
+    sampler: PastSampler,
+    moment: Moment,
+    surrogate: Surrogate,
+    improvement: Improvement,
+    rng: np.random.Generator,
+) -> Floats:  # (d,)
+    """Return the new configuration with the best acquisition."""
+    columns, is_new = moment.space.columns, is_new_in(moment, surrogate.branches)
+
+    def score(X: Floats) -> Floats:  # (C, d) -> (C,)
+        return improvement(*surrogate.predict(surrogate.encoder(surrogate.branches(X))))
+
+    def is_open(X: Floats) -> Mask:  # (C, d) -> (C,)
+        is_as_fixed: Mask = (moment.with_fixed(X) == X).all(axis=1)
+        return is_as_fixed & is_new(X)
+
+    has_collided = moment.attempt > 0 and sampler.rules.fewer
+    # Workers that collided would go on colliding; of fewer candidates they have other ones.
+    n = _N_CANDIDATES // 4**moment.attempt if has_collided else _N_CANDIDATES
+    X = np.vstack([candidates(columns, surrogate.good, n, rng), surrogate.past_best])
+    X = sampler.only_new(moment, moment.with_fixed(X), is_new)
+    if has_collided:
+        return np.asarray(X[np.argmax(score(X))])
+    return climb(X, columns, score, is_open, rng)
+
+
+def expected_improvement(reached: Floats) -> Improvement:  # (n, m)
+    """Return the log of the expected hypervolume improvement over what was reached so far."""
+    reached = or_average(reached)
+    worst, best = reached.max(axis=0), reached.min(axis=0)
+    return Boxes.of(reached, worst + 0.1 * (worst - best)).log_improvement
+
+
+def or_average(reached: Floats) -> Floats:  # (n, m)
+    """Return what was reached, or what is average in the past where nothing was."""
+    return reached if len(reached) else np.zeros((1, reached.shape[1]))

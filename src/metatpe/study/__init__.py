@@ -1,0 +1,1 @@
+"""What is known of the running study: its observations, plans and records."""

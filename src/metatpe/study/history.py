@@ -1,0 +1,191 @@
+"""The observations of a running study, each trial read and encoded once.
+
+The arrays are indexed by trial number and grow with the study; the encodings for the spaces used
+last are kept. Maximised objectives are losses here already (see `trials`).
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from optuna.distributions import BaseDistribution
+from optuna.study import StudyDirection
+from optuna.trial import FrozenTrial, TrialState
+
+from metatpe.recent import Recent
+from metatpe.space import Floats, Ints, Space
+from metatpe.study.record import start_of, turn_of
+from metatpe.study.seen import Seen
+from metatpe.study.trials import is_counted, lateness_of, losses_of, violation_of
+
+_MAX_SPACES = 4  # a study whose ranges move with every trial needs a new encoding each time
+
+
+@dataclass(frozen=True, eq=False)
+class Observations:
+    """What a study has finished, by trial number; in the shapes of `tpe.pareto` and `tpe.kde`."""
+
+    X: Floats  # (n, d)
+    losses: Floats  # (n, m)
+    violation: Floats  # (n,)
+    turns: Floats  # (n,), see `record.turn_of`
+    start: Floats  # (n,), see `record.start_of`
+    lateness: Floats  # (n, 3)
+    seen: Seen
+
+
+class _Encoding:
+    """The rows of one space, filled as trials finish."""
+
+    def __init__(self, space: Space) -> None:
+        self.space = space
+        self.X = np.empty((0, len(space)))
+        self.seen = Seen(space.columns)
+
+    def add(self, numbers: list[int], params: Sequence[Mapping[str, Any]]) -> None:
+        """Encode the trials with these numbers."""
+        if not numbers:
+            return
+        self.X = _grown(self.X, max(numbers) + 1)
+        X = self.space.encode(params)
+        self.X[numbers] = X
+        if not self.space.columns.is_finite:
+            return  # nothing is repeated
+        # A value that this space does not have cannot be suggested again, so it is no repeat.
+        n_used = [sum(name in p for name in self.space.names) for p in params]
+        fits = np.count_nonzero(~np.isnan(X), axis=1) == n_used
+        self.seen.add(X[fits])
+
+
+def _grown(array: Floats, size: int) -> Floats:
+    """Return the array with room for `size` rows, at least doubled when it has to move."""
+    if size <= len(array):
+        return array
+    grown = np.full((max(size, 2 * len(array), 64), *array.shape[1:]), np.nan)
+    grown[: len(array)] = array
+    return grown
+
+
+class History:
+    """The finished trials of one study, and the distributions that its trials have asked for."""
+
+    def __init__(self, directions: Sequence[StudyDirection]) -> None:
+        self._directions = tuple(directions)
+        self._first_trial: tuple[int, datetime.datetime | None] | None = None  # number, start
+        self._n_read = 0
+        self._open: set[int] = set()
+        self._params: dict[int, Mapping[str, Any]] = {}
+        # Losses, violation, turn, start, lateness.
+        self._results = np.empty((0, len(self._directions) + 6))
+        self._newest: dict[str, tuple[int, BaseDistribution]] = {}
+        self._encodings: Recent[Space, _Encoding] = Recent(_MAX_SPACES)
+        self.longest = datetime.timedelta(0)  # duration of a finished trial
+        self.has_complete = False  # a trial with parameters
+
+    def is_continued_by(self, trials: Sequence[FrozenTrial]) -> bool:
+        """Return whether `trials` continues the history read so far.
+
+        A database may give the id of a deleted study to a new one.
+        """
+        first = self._first_trial
+        if first is None or not trials or trials[0].number != first[0]:
+            return first is None or bool(trials)
+        return trials[0].datetime_start == first[1] and trials[-1].number + 1 >= self._n_read
+
+    def update(self, trials: Sequence[FrozenTrial]) -> None:
+        """Read what is new among a study's trials, sorted by number."""
+        if not trials:
+            return
+        if self._first_trial is None:
+            self._first_trial = (trials[0].number, trials[0].datetime_start)
+        recorded = [t.number for t in self._unread(trials) if self._read(t)]
+        for encoding in self._encodings.values():
+            encoding.add(recorded, [self._params[i] for i in recorded])
+
+    def _unread(self, trials: Sequence[FrozenTrial]) -> list[FrozenTrial]:
+        if is_whole(trials):
+            candidates = [*(trials[i] for i in sorted(self._open)), *trials[self._n_read :]]
+            self._n_read = len(trials)
+        else:
+            candidates = list(trials)
+        return [t for t in candidates if t.number not in self._params]
+
+    def _read(self, trial: FrozenTrial) -> bool:
+        """Read one trial; return whether it is a new observation."""
+        if not trial.state.is_finished():
+            self._open.add(trial.number)
+            return False
+        self._open.discard(trial.number)
+        _take_newer(self._newest, trial)
+        self.has_complete |= trial.state == TrialState.COMPLETE and bool(trial.params)
+        if not is_counted(trial):
+            return False
+        self._results = _grown(self._results, trial.number + 1)
+        self._results[trial.number] = [
+            *losses_of(trial, self._directions),
+            violation_of(trial),
+            turn_of(trial),
+            start_of(trial),
+            *lateness_of(trial, self._directions),
+        ]
+        self._params[trial.number] = trial.params
+        self.longest = max(self.longest, trial.duration or self.longest)
+        return True
+
+    @property
+    def n_observations(self) -> int:
+        """The number of observations."""
+        return len(self._params)
+
+    def distributions(self, running: Sequence[FrozenTrial]) -> dict[str, BaseDistribution]:
+        """Return what finished and running trials asked for, the newest of each name."""
+        newest = dict(self._newest)
+        for trial in running:
+            _take_newer(newest, trial)
+        return {name: newest[name][1] for name in sorted(newest)}
+
+    def running(self, trials: Sequence[FrozenTrial]) -> list[FrozenTrial]:
+        """Return the trials that are being evaluated."""
+        unfinished = [trials[i] for i in sorted(self._open)] if is_whole(trials) else trials
+        return [t for t in unfinished if t.state == TrialState.RUNNING]
+
+    def observations(self, space: Space, trials: Sequence[FrozenTrial]) -> Observations:
+        """Return the observations among these trials, in the given space."""
+        encoding = self._encodings.get(space, lambda: self._encode(space))
+        rows: slice | Ints = slice(self.n_observations)
+        if np.isnan(self._results[rows, -1]).any():
+            rows = np.flatnonzero(~np.isnan(self._results[:, -1]))
+        if not is_whole(trials):
+            counted = [t.number for t in trials if t.number in self._params]
+            rows = np.array(counted, dtype=np.int64)
+        m, results = len(self._directions), self._results[rows]
+        return Observations(
+            X=encoding.X[rows],
+            losses=results[:, :m],
+            violation=results[:, m],
+            turns=results[:, m + 1],
+            start=results[:, m + 2],
+            lateness=results[:, m + 3 :],
+            seen=encoding.seen,
+        )
+
+    def _encode(self, space: Space) -> _Encoding:
+        encoding = _Encoding(space)
+        encoding.add(list(self._params), list(self._params.values()))
+        return encoding
+
+
+def _take_newer(newest: dict[str, tuple[int, BaseDistribution]], trial: FrozenTrial) -> None:
+    """Replace distributions by those of a trial where it is newer than the one they come from."""
+    for name, distribution in trial.distributions.items():
+        if newest.get(name, (-1,))[0] <= trial.number:
+            newest[name] = (trial.number, distribution)
+
+
+def is_whole(trials: Sequence[FrozenTrial]) -> bool:
+    """Return whether no trial is filtered out (as Hyperband does), so that position is number."""
+    return not trials or trials[-1].number == len(trials) - 1

@@ -1,0 +1,236 @@
+"""What a sampler leaves behind with each trial, and how it is read again.
+
+A `Plan` is a configuration and the reason why it was chosen. It is written in attributes that stay
+under the 2,046 characters that every relational storage takes:
+
+    user attribute     metatpe             sampler, origin, reason, weights, kept parameters and
+                                           sources: for people and plots
+    system attributes  metatpe:plan:0 ...  the configuration that was chosen, which other workers
+                                           read while the trial runs and has no parameters yet
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, Literal
+
+from optuna.study import Study
+from optuna.trial import FrozenTrial
+
+MAX_CHARACTERS = 2000
+_CHUNK = MAX_CHARACTERS - 100  # of parameters in one attribute
+_MAX_NAMES = MAX_CHARACTERS // 10  # more than fit, however short they are
+TARGET = "target"
+REST = "rest"
+UNKNOWN = "unknown"  # in records that were written before samplers gave reasons
+_KEY = "metatpe"
+_PLAN = "metatpe:plan"
+
+Origin = Literal["warm_start", "random", "epsilon", "acquisition", "independent"]
+Reason = Literal[
+    "best",
+    "startup",
+    "no_start_left",
+    "epsilon",
+    "weighed",
+    "own",
+    "silent",
+    "densities",
+    "no_past",
+    "unknown_space",
+    "unknown",
+]
+# Records of earlier versions say whose turn a trial was, and nothing else.
+_REASON_OF_TURN: dict[str | None, Reason] = {"past": "weighed", "own": "own", None: "unknown"}
+_TURN_OF_REASON = {"weighed": 1.0, "own": -1.0}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A configuration that was chosen for a trial, and why; see `TransferRecord`."""
+
+    origin: Origin
+    reason: Reason
+    params: Mapping[str, Any] = field(default_factory=dict)
+    weights: Mapping[str, float] = field(default_factory=dict)
+    kept: tuple[str, ...] = ()
+    start: int | None = None  # which of the first configurations of the past this is
+    sources: tuple[str, ...] = ()
+    sampler: str = UNKNOWN
+
+
+@dataclass(frozen=True)
+class TransferRecord:
+    """Where the configuration of one trial came from, and why.
+
+    Attributes:
+        number: The number of the trial.
+        origin: "warm_start" (a configuration of a past study), "random" (start-up), "epsilon"
+            (the random part of the epsilon-greedy choice), "acquisition", or "independent"
+            (nothing was known of the search space yet; each value is chosen when it is asked for).
+        reason: Why, one of
+
+            - "best": a warm start that was among the best of a past study.
+            - "startup": random, because the study has too few trials to model.
+            - "no_start_left": random, because no warm start was left that fits the space.
+            - "epsilon": random, to explore.
+            - "weighed": past studies and the study itself, each with its weight.
+            - "own": the study alone, although past studies have weight. This happens in a
+              random part of the trials, so that the two can be compared.
+            - "silent": the study alone, because it has too few good trials for a comparison.
+            - "densities": by densities, as `MetaTPESampler` does it, because the models of
+              `TransferSampler` do not order the trials well.
+            - "no_past": the study alone, because there is no past study to use.
+            - "unknown_space": the past alone, because nothing is known of the search space.
+            - "unknown": recorded before samplers gave reasons.
+        weights: Name of the past study -> weight, the largest first. The study itself is called
+            "target"; weights too small to be listed are added up in "rest". Empty where no weights
+            were computed. `MetaTPESampler` weighs by similarity; the samplers with Gaussian
+            processes by the share that a past study has in the prediction.
+        kept: The parameters that the similarity was measured on.
+        sources: The past studies that a warm start came from.
+        sampler: The name of the sampler, "unknown" in old records.
+
+    Example:
+        >>> TransferRecord(7, "acquisition", "weighed", {"target": 0.8, "resnet-18": 0.2}, ("lr",))
+        TransferRecord(number=7, origin='acquisition', reason='weighed', ...)
+    """
+
+    number: int
+    origin: Origin
+    reason: Reason
+    weights: dict[str, float] = field(default_factory=dict)
+    kept: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    sampler: str = UNKNOWN
+
+
+def transfer_history(study: Study) -> list[TransferRecord]:
+    """Return where each trial of a study came from, as its sampler recorded it.
+
+    Trials without a record are left out: those of another sampler, and those added or entirely
+    enqueued by hand.
+
+    Example:
+        >>> for record in transfer_history(study):  # doctest: +SKIP
+        ...     print(record.number, record.origin, record.reason, record.weights)
+    """
+    return [
+        _record(trial.number, trial.user_attrs[_KEY])
+        for trial in study.get_trials(deepcopy=False)
+        if _KEY in trial.user_attrs
+    ]
+
+
+def _record(number: int, stored: Mapping[str, Any]) -> TransferRecord:
+    return TransferRecord(
+        number=number,
+        origin=stored["origin"],
+        reason=stored.get("reason") or _REASON_OF_TURN[stored.get("turn")],
+        weights=dict(stored["weights"]),
+        kept=tuple(stored["kept"]),
+        sources=tuple(stored.get("sources", ())),
+        sampler=stored.get("sampler", UNKNOWN),
+    )
+
+
+def user_attributes(plan: Plan) -> dict[str, Any]:
+    """Return the attributes for people: the largest weights that fit, the target's always."""
+    room = (MAX_CHARACTERS - 300) // 3  # without the target, the rest, the names and the brackets
+    largest = sorted(plan.weights, key=lambda name: -plan.weights[name])
+    listed = set(_fitting((name for name in largest if name != TARGET), room))
+    weights = {n: _rounded(plan.weights[n]) for n in largest if n in listed or n == TARGET}
+    rest = sum(weight for name, weight in plan.weights.items() if name not in weights)
+    if rest:
+        weights[REST] = _rounded(rest)
+    record = {
+        "sampler": plan.sampler,
+        "origin": plan.origin,
+        "reason": plan.reason,
+        "weights": weights,
+        "kept": _fitting(plan.kept, room),
+    }
+    if plan.sources:
+        record["sources"] = _fitting(plan.sources, room)
+    return {_KEY: record}
+
+
+def _fitting(names: Iterable[str], room: int) -> list[str]:
+    """Return the names that fit into so many characters, with a number each."""
+    fitting = []
+    for name in islice(names, _MAX_NAMES):
+        length = _length(name) + 16
+        if length <= room:
+            fitting.append(name)
+            room -= length
+    return fitting
+
+
+def _rounded(weight: float) -> float:
+    return float(f"{weight:.6g}")
+
+
+def system_attributes(plan: Plan) -> dict[str, Any]:
+    """Return the attributes for other workers; a value that JSON does not have is left out."""
+    first: dict[str, Any] = {
+        "origin": plan.origin,
+        "reason": plan.reason,
+        "warm": plan.start,
+        "n_chunks": 1,
+    }
+    params = {name: value for name, value in plan.params.items() if _is_plain(value)}
+    if _length(params) <= _CHUNK:  # nearly always
+        return {f"{_PLAN}:0": {**first, "params": params}}
+    chunks: list[dict[str, Any]] = [{}]
+    room = _CHUNK
+    for name, value in params.items():
+        length = _length(name) + _length(value) + 4
+        if length > _CHUNK:
+            continue
+        if length > room:
+            chunks.append({})
+            room = _CHUNK
+        room -= length
+        chunks[-1][name] = value
+    first["n_chunks"] = len(chunks)
+    written = [{**(first if i == 0 else {}), "params": chunk} for i, chunk in enumerate(chunks)]
+    return {f"{_PLAN}:{i}": chunk for i, chunk in enumerate(written)}
+
+
+def read_plan(trial: FrozenTrial) -> Plan | None:
+    """Return what was chosen for a trial, None where nothing was chosen yet."""
+    attributes = trial.system_attrs
+    first = attributes.get(f"{_PLAN}:0")
+    if first is None:
+        return None
+    params = dict(first["params"])
+    for i in range(1, first["n_chunks"]):
+        params.update(attributes.get(f"{_PLAN}:{i}", {"params": {}})["params"])
+    return Plan(first["origin"], _reason(first), params, start=first["warm"])
+
+
+def _reason(first: Mapping[str, Any]) -> Reason:
+    reason: Reason = first.get("reason") or _REASON_OF_TURN[first.get("turn")]
+    return reason
+
+
+def turn_of(trial: FrozenTrial) -> float:
+    """Return 1 where past studies influenced a choice, -1 where the study chose alone, else 0."""
+    return _TURN_OF_REASON.get(_reason(trial.system_attrs.get(f"{_PLAN}:0", {})), 0.0)
+
+
+def start_of(trial: FrozenTrial) -> int:
+    """Return which of the first configurations of the past a trial was given, -1 where none."""
+    index = trial.system_attrs.get(f"{_PLAN}:0", {}).get("warm")
+    return -1 if index is None else index
+
+
+def _is_plain(value: Any) -> bool:
+    return value is None or isinstance(value, bool | int | float | str)
+
+
+def _length(value: Any) -> int:
+    return len(json.dumps(value))

@@ -1,0 +1,107 @@
+"""One trial, or the trials of one study, as the method sees them.
+
+This is the one place where a maximised objective gets its minus sign: losses are always minimised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from optuna.distributions import (
+    BaseDistribution,
+    CategoricalDistribution,
+    FloatDistribution,
+    IntDistribution,
+)
+from optuna.study import Study, StudyDirection
+from optuna.trial import FrozenTrial, TrialState
+
+from metatpe.tpe.pareto import ranks
+
+
+def is_counted(trial: FrozenTrial) -> bool:
+    """Return whether a trial is an observation: completed with numbers, or pruned."""
+    if trial.state == TrialState.COMPLETE:
+        return not any(np.isnan(trial.values))
+    return trial.state == TrialState.PRUNED
+
+
+def n_usable(study: Study) -> int:
+    """Return how many of a study's trials are observations with a parameter."""
+    return sum(is_counted(t) and bool(t.params) for t in study.get_trials(deepcopy=False))
+
+
+def losses_of(trial: FrozenTrial, directions: Sequence[StudyDirection]) -> list[float]:
+    """Return a trial's values as losses; inf for a pruned one."""
+    if trial.state != TrialState.COMPLETE:
+        return [float("inf")] * len(directions)
+    return [
+        -value if direction == StudyDirection.MAXIMIZE else value
+        for value, direction in zip(trial.values, directions, strict=True)
+    ]
+
+
+def violation_of(trial: FrozenTrial) -> float:
+    """Return the sum of a trial's violated constraints."""
+    return float(sum(max(0.0, value) for value in trial.constraints.values()))
+
+
+def lateness_of(
+    trial: FrozenTrial, directions: Sequence[StudyDirection]
+) -> tuple[float, float, float]:
+    """Return zeros for a completed trial; pruned ones are sorted by it, the best first.
+
+    One objective: the later the last report the better, then its value. Several: all alike.
+    """
+    if trial.state == TrialState.COMPLETE:
+        return 0.0, 0.0, 0.0
+    if len(directions) > 1 or trial.last_step is None:
+        return 1.0, 1.0, 0.0
+    value = trial.intermediate_values[trial.last_step]
+    loss = -value if directions[0] == StudyDirection.MAXIMIZE else value
+    return 1.0, -float(trial.last_step), float("inf") if np.isnan(loss) else loss
+
+
+def used_distributions(trials: Sequence[FrozenTrial]) -> dict[str, BaseDistribution]:
+    """Return every parameter that trials have used; a range that changed covers all of them."""
+    found: dict[str, list[BaseDistribution]] = {}
+    for trial in trials:
+        for name, distribution in trial.distributions.items():
+            known = found.setdefault(name, [])
+            if not known or known[-1] != distribution:
+                known.append(distribution)
+    return {name: joined(found[name]) for name in sorted(found)}
+
+
+def joined(distributions: Sequence[BaseDistribution]) -> BaseDistribution:
+    """Return one distribution with the values of all; if kinds differ, of the last one's kind."""
+    last = distributions[-1]
+    if all(d == last for d in distributions):
+        return last
+    if isinstance(last, CategoricalDistribution):
+        found = [d.choices for d in distributions if isinstance(d, CategoricalDistribution)]
+        distinct = {repr(choice): choice for choices in reversed(found) for choice in choices}
+        order = dict.fromkeys(repr(choice) for choices in found for choice in choices)
+        return CategoricalDistribution([distinct[key] for key in order])
+    if isinstance(last, FloatDistribution):
+        floats = [d for d in distributions if isinstance(d, FloatDistribution)]
+        low, high = min(d.low for d in floats), max(d.high for d in floats)
+        return FloatDistribution(low, high, log=last.log and low > 0)
+    assert isinstance(last, IntDistribution)
+    ints = [d for d in distributions if isinstance(d, IntDistribution)]
+    lowest, highest = min(d.low for d in ints), max(d.high for d in ints)
+    return IntDistribution(lowest, highest, log=last.log and lowest > 0)
+
+
+def front_of(study: Study) -> list[FrozenTrial]:
+    """Return the best trials, by number: not dominated and feasible; all that share the best."""
+    trials = [
+        t
+        for t in study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+        if is_counted(t) and violation_of(t) == 0.0
+    ]
+    if not trials:
+        return []
+    rank = ranks(np.array([losses_of(t, study.directions) for t in trials]))
+    return [t for t, r in zip(trials, rank, strict=True) if r == 0]

@@ -1,0 +1,1 @@
+"""The paper's method on arrays: split, densities, importance, task kernel, acquisition."""

@@ -1,0 +1,1 @@
+"""`metatpe tune`: one study, several processes."""

@@ -1,0 +1,514 @@
+"""The work of `metatpe tune`: one study, tuned by several processes of this machine.
+
+The parent knows the study and tells workers when to ask for their next trial, one at a time, so
+that no two of them are suggested the same; a worker asks, evaluates and tells:
+
+    worker                       parent
+    Ready | Broken       ──▶     the objective was imported, or not
+                         ◀──     Open: the storage, the study and the sampler
+    Idle                 ──▶
+                         ◀──     Go, or Stop
+    Asked(number)        ──▶     (the next one may ask)
+    Finished(...)        ──▶
+    Said(text)           ──▶     what the sampler has to say
+    Broken(text)         ──▶     the storage or the study is gone
+
+Nothing is written before an objective was imported. When it is stopped, the parent ends the
+workers, marks what they were evaluating as failed, and enqueues those configurations again: the
+study goes on with them. A worker that dies costs the trial that it was evaluating.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import multiprocessing
+import signal
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any, Literal
+
+import optuna
+from optuna.samplers import BaseSampler
+from optuna.storages import BaseStorage
+from optuna.study import Study, StudyDirection
+from optuna.trial import FrozenTrial, Trial, TrialState
+
+from metatpe.past.read.storage import StorageError, open_storage, plain_errors
+from metatpe.past.read.studies import load_tasks
+from metatpe.samplers.meta_tpe import MetaTPESampler
+from metatpe.samplers.transfer import TransferSampler
+from metatpe.study.record import MAX_CHARACTERS
+from metatpe.tuning.objective import Command, EvaluationError, Function, Output
+
+SamplerName = Literal["meta-tpe", "transfer"]
+_SAMPLERS: dict[SamplerName, type[MetaTPESampler] | type[TransferSampler]] = {
+    "meta-tpe": MetaTPESampler,
+    "transfer": TransferSampler,
+}
+ERROR, OUTPUT, STOPPED = "metatpe:error", "metatpe:output", "metatpe:stopped"  # user attributes
+_SECONDS = 10.0  # that a worker has to end after it was told to
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """What is to be tuned, and for how long."""
+
+    objective: Function | Command
+    storage: str
+    study: str
+    sampler: SamplerName = "meta-tpe"
+    past: tuple[str, ...] = ()  # names or patterns of past studies
+    directions: tuple[str, ...] = ()  # none: those of the study, or minimize
+    names: tuple[str, ...] = ()  # of the objectives
+    n_trials: int = 100  # that the study is to have, those of earlier runs among them
+    n_jobs: int = 1
+    timeout: float | None = None  # seconds after which no trial is begun
+    seed: int | None = None
+    defaults: dict[str, Any] = field(default_factory=dict)
+    logs: Path | None = None  # a folder for what the evaluations print
+
+
+@dataclass(frozen=True)
+class _Ready:
+    pass
+
+
+@dataclass(frozen=True)
+class _Broken:
+    text: str
+
+
+@dataclass(frozen=True)
+class _Open:
+    storage: str
+    study: str
+    sampler: BaseSampler
+    names: tuple[str, ...]
+    folder: Path
+
+
+@dataclass(frozen=True)
+class _Idle:
+    pass
+
+
+@dataclass(frozen=True)
+class _Asked:
+    number: int
+
+
+@dataclass(frozen=True)
+class _Said:
+    text: str
+
+
+@dataclass(frozen=True)
+class _Finished:
+    number: int
+
+
+# A worker ------------------------------------------------------------------------------------
+
+
+class _Forward(logging.Handler):
+    """Sends what the library has to say to the parent."""
+
+    def __init__(self, connection: Connection) -> None:
+        super().__init__(logging.WARNING)
+        self._connection = connection
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._connection.send(_Said(record.getMessage()))
+
+
+def _end(*_: object) -> None:
+    raise SystemExit(1)
+
+
+def _work(connection: Connection, objective: Function | Command) -> None:
+    """Evaluate trials until the parent says stop, or is no more."""
+    signal.signal(signal.SIGTERM, _end)
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    logger = logging.getLogger("metatpe")
+    logger.propagate = False
+    logger.addHandler(_Forward(connection))
+    with contextlib.suppress(EOFError, BrokenPipeError):
+        try:
+            objective.load()
+            connection.send(_Ready())
+            _serve(connection, objective, connection.recv())
+        except ValueError as error:
+            connection.send(_Broken(str(error)))
+
+
+def _serve(connection: Connection, objective: Function | Command, given: _Open) -> None:
+    with _study_errors(given.storage, given.study):
+        storage = open_storage(given.storage)
+        study = optuna.load_study(study_name=given.study, storage=storage, sampler=given.sampler)
+    while True:
+        connection.send(_Idle())
+        if not connection.recv():
+            return
+        with _study_errors(given.storage, given.study):
+            trial = study.ask()
+        connection.send(_Asked(trial.number))
+        output = Output(*(given.folder / f"{trial.number}.{end}" for end in ("out", "err")))
+        with _study_errors(given.storage, given.study):
+            _evaluate(study, trial, objective, output, given.names)
+        connection.send(_Finished(trial.number))
+
+
+def _evaluate(
+    study: Study,
+    trial: Trial,
+    objective: Function | Command,
+    output: Output,
+    names: tuple[str, ...],
+) -> None:
+    """Evaluate and tell a trial."""
+    try:
+        values = objective.evaluate(trial, output, names or None)
+    except optuna.TrialPruned:
+        study.tell(trial, state=TrialState.PRUNED)
+    except EvaluationError as failure:
+        _fail(study, trial, output, str(failure))
+    except Exception as error:
+        _fail(study, trial, output, f"{type(error).__name__}: {error}")
+    else:
+        try:
+            study.tell(trial, values, state=TrialState.COMPLETE)
+        except (ValueError, TypeError) as error:
+            _fail(study, trial, output, str(error))
+
+
+def _fail(study: Study, trial: Trial, output: Output, error: str) -> None:
+    trial.set_user_attr(ERROR, _shortened(error))
+    trial.set_user_attr(OUTPUT, output.tail(MAX_CHARACTERS))
+    study.tell(trial, state=TrialState.FAIL)
+
+
+def _shortened(error: str) -> str:
+    return (error.strip().splitlines() or [""])[0][: MAX_CHARACTERS // 8]
+
+
+@contextlib.contextmanager
+def _study_errors(storage: str, study: str) -> Iterator[None]:
+    """Say in one sentence that the storage does not answer, or that the study is gone."""
+    with plain_errors(storage):
+        try:
+            yield
+        except KeyError:
+            if study in optuna.get_all_study_names(open_storage(storage)):
+                raise
+            raise StorageError(f"study {study!r} was deleted while it was tuned.") from None
+
+
+# The parent ----------------------------------------------------------------------------------
+
+
+class Tuner:
+    """Tunes one study; what happens is told through `finished` and `said`.
+
+    Args:
+        tuning: What is to be done.
+        finished: Called with each trial that has ended.
+        said: Called with each thing that the sampler has to say, once.
+    """
+
+    def __init__(
+        self,
+        tuning: Tuning,
+        finished: Callable[[FrozenTrial, Study], None],
+        said: Callable[[str], None],
+    ) -> None:
+        self._tuning = tuning
+        self._finished = finished
+        self._said = said
+        self._remarks: set[str] = set()
+        self._workers: list[_Worker] = []
+        self._asking: _Worker | None = None
+        self.is_stopped = False
+        self._sampler = self._make_sampler(self._known_study())
+
+    def _known_study(self) -> Study | None:
+        """Return the study if it is there, and nothing speaks against going on with it."""
+        tuning = self._tuning
+        try:
+            storage = open_storage(tuning.storage)
+        except StorageError:
+            if tuning.past:
+                raise
+            return None  # it is made, or found to be unusable, when the objective was imported
+        with plain_errors(tuning.storage):
+            if tuning.study not in optuna.get_all_study_names(storage):
+                return None
+            study = optuna.load_study(study_name=tuning.study, storage=storage)
+            _check_same(study, tuning)
+            return study
+
+    def _make_sampler(self, known: Study | None) -> BaseSampler:
+        tuning = self._tuning
+        like = known or _open_study(tuning, None, None)
+        sources = []
+        if tuning.past:
+            names, defaults = list(tuning.past), tuning.defaults
+            sources = load_tasks(tuning.storage, names, like=like, defaults=defaults)
+        self.sources = [task.name for task in sources]
+        space = tuning.objective.space
+        return _SAMPLERS[tuning.sampler](sources, search_space=space, seed=tuning.seed)
+
+    def run(self) -> Study:
+        """Tune the study until it has its trials, the time is over, or Ctrl-C; return it.
+
+        Raises:
+            ValueError: The objective does not import, or the storage or the study is gone.
+        """
+        with tempfile.TemporaryDirectory() as folder, _terminating():
+            try:
+                self._workers.append(_Worker(self._tuning.objective))
+                self._workers[0].wait_until_ready()
+                study = self._make_study()
+            except BaseException:
+                self._end_workers()
+                raise
+            with _study_errors(self._tuning.storage, self._tuning.study):
+                self._run(study, self._tuning.logs or Path(folder))
+        return study
+
+    def _make_study(self) -> Study:
+        with plain_errors(self._tuning.storage):
+            storage = open_storage(self._tuning.storage, create=True)
+            return _open_study(self._tuning, storage, self._sampler)
+
+    def _run(self, study: Study, folder: Path) -> None:
+        tuning = self._tuning
+        folder.mkdir(parents=True, exist_ok=True)
+        given = _Open(
+            tuning.storage, tuning.study, self._sampler, tuple(study.metric_names or ()), folder
+        )
+        self._workers[0].connection.send(given)
+        until = None if tuning.timeout is None else time.monotonic() + tuning.timeout
+        try:
+            for _ in range(min(tuning.n_jobs, self._n_left(study)) - 1):
+                self._workers.append(_Worker(tuning.objective))
+            while self._workers:
+                self._let_one_ask(study, until)
+                for worker in self._those_with_news():
+                    self._hear(worker, study, given)
+        except KeyboardInterrupt:
+            self.is_stopped = True
+        finally:
+            self._end_workers()
+            self._give_back(study)
+
+    def _n_left(self, study: Study) -> int:
+        """Return how many trials are to be begun, if those that run here come to an end."""
+        trials = study.get_trials(deepcopy=False)
+        done = sum(t.state.is_finished() and STOPPED not in t.user_attrs for t in trials)
+        own = sum(worker.number is not None for worker in self._workers)
+        return max(0, self._tuning.n_trials - done - own)
+
+    def _let_one_ask(self, study: Study, until: float | None) -> None:
+        """Let an idle worker ask, unless another one does; send all home when all is done."""
+        idle = [worker for worker in self._workers if worker.is_idle]
+        if not idle or self._asking is not None:
+            return
+        is_over = until is not None and time.monotonic() > until
+        if is_over or not self._n_left(study):
+            for worker in idle:
+                worker.is_idle = False
+                worker.connection.send(False)
+            return
+        self._asking = idle[0]
+        self._asking.is_idle = False
+        self._asking.connection.send(True)
+
+    def _those_with_news(self) -> list[_Worker]:
+        ready = wait([worker.connection for worker in self._workers])
+        return [worker for worker in self._workers if worker.connection in ready]
+
+    def _hear(self, worker: _Worker, study: Study, given: _Open) -> None:
+        try:
+            message = worker.connection.recv()
+        except (EOFError, OSError):
+            self._bury(worker, study)
+            return
+        if isinstance(message, _Broken):
+            raise StorageError(message.text)
+        if isinstance(message, _Said):
+            self._say(message.text)
+        elif isinstance(message, _Ready):
+            worker.connection.send(given)
+        elif isinstance(message, _Idle):
+            worker.is_idle = True
+        elif isinstance(message, _Asked):
+            worker.number = message.number
+            self._asking = None
+        else:
+            worker.number = None
+            self._finished(study.get_trials(deepcopy=False)[message.number], study)
+
+    def _say(self, text: str) -> None:
+        if text not in self._remarks:
+            self._remarks.add(text)
+            self._said(text)
+
+    def _bury(self, worker: _Worker, study: Study) -> None:
+        """Take note that a worker is no more, and replace it if it died in an evaluation."""
+        self._workers.remove(worker)
+        was_asking = self._asking is worker
+        worker.process.join()
+        ended = f"the process ended with {_ending(worker.process.exitcode)}"
+        if was_asking:
+            raise ValueError(f"{ended} before its trial began.")
+        if worker.number is None:
+            return
+        self._mark(study, worker.number, ERROR, f"{ended}.")
+        self._finished(study.get_trials(deepcopy=False)[worker.number], study)
+        self._workers.append(_Worker(self._tuning.objective))
+
+    def _mark(self, study: Study, number: int, key: str, value: Any) -> bool:
+        """Fail a trial that nobody evaluates any more; return whether it had not ended anyway."""
+        storage = open_storage(self._tuning.storage)
+        of_study = storage.get_study_id_from_name(self._tuning.study)
+        trial = storage.get_trial_id_from_study_id_trial_number(of_study, number)
+        if storage.get_trial(trial).state.is_finished():
+            return False
+        storage.set_trial_user_attr(trial, key, value)
+        study.tell(number, state=TrialState.FAIL)
+        return True
+
+    def _end_workers(self) -> None:
+        for worker in self._workers:
+            worker.process.terminate()
+        deadline = time.monotonic() + _SECONDS
+        for worker in self._workers:
+            worker.process.join(max(0.0, deadline - time.monotonic()))
+            if worker.process.is_alive():
+                worker.process.kill()
+                worker.process.join()
+
+    def _give_back(self, study: Study) -> None:
+        """Fail what was being evaluated, and enqueue it for the next time."""
+        for worker in self._workers:
+            worker.hear_the_rest()
+            if worker.number is not None:
+                params = study.get_trials(deepcopy=False)[worker.number].params
+                if self._mark(study, worker.number, STOPPED, True) and params:
+                    study.enqueue_trial(params)
+
+
+class _Worker:
+    """A process that evaluates trials, as the parent sees it."""
+
+    def __init__(self, objective: Function | Command) -> None:
+        spawn = multiprocessing.get_context("spawn")
+        self.connection, theirs = spawn.Pipe()
+        self.process: BaseProcess = spawn.Process(target=_work, args=(theirs, objective))
+        self.number: int | None = None  # of the trial that it evaluates
+        self.is_idle = False
+        with _without_ctrl_c():
+            self.process.start()
+        theirs.close()
+
+    def wait_until_ready(self) -> None:
+        """Wait until the objective was imported.
+
+        Raises:
+            ValueError: It does not import.
+        """
+        try:
+            message = self.connection.recv()
+        except EOFError:
+            self.process.join()
+            raise ValueError(
+                f"importing the objective ended the process with {_ending(self.process.exitcode)}."
+            ) from None
+        if isinstance(message, _Broken):
+            raise ValueError(message.text)
+
+    def hear_the_rest(self) -> None:
+        """Read what it said before it ended, as far as that says what it was at."""
+        with contextlib.suppress(EOFError, OSError):
+            while self.connection.poll():
+                message = self.connection.recv()
+                if isinstance(message, _Asked):
+                    self.number = message.number
+                elif isinstance(message, _Finished):
+                    self.number = None
+
+
+def _ending(code: int | None) -> str:
+    return f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
+
+
+@contextlib.contextmanager
+def _without_ctrl_c() -> Iterator[None]:
+    """Start a process that Ctrl-C does not reach: the parent ends it."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextlib.contextmanager
+def _terminating() -> Iterator[None]:
+    """Take the signal to terminate as Ctrl-C."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _open_study(tuning: Tuning, storage: BaseStorage | None, sampler: BaseSampler | None) -> Study:
+    """Return the study, made if it is not there; without a storage one in memory."""
+    directions = tuning.directions or ["minimize"] * max(1, len(tuning.names))
+    study = optuna.create_study(
+        study_name=tuning.study,
+        storage=storage,
+        sampler=sampler,
+        directions=[StudyDirection[direction.upper()] for direction in directions],
+        load_if_exists=True,
+    )
+    if tuning.names and not study.metric_names:
+        study.set_metric_names(list(tuning.names))
+    return study
+
+
+def _check_same(study: Study, tuning: Tuning) -> None:
+    """Refuse to go on with a study that has other objectives."""
+    directions = [direction.name.lower() for direction in study.directions]
+    if tuning.directions and directions != list(tuning.directions):
+        raise ValueError(
+            f"study {study.study_name!r} is there, and its directions are {directions}, not "
+            f"{list(tuning.directions)}; leave them out to go on with it, or choose another name."
+        )
+    if tuning.names and len(tuning.names) != len(directions):
+        raise ValueError(
+            f"study {study.study_name!r} has {len(directions)} objectives, but "
+            f"{len(tuning.names)} are named."
+        )
+    if tuning.names and study.metric_names and study.metric_names != list(tuning.names):
+        raise ValueError(
+            f"study {study.study_name!r} is there, and its objectives are {study.metric_names}, "
+            f"not {list(tuning.names)}."
+        )

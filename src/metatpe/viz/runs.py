@@ -1,0 +1,284 @@
+"""What is drawn of the values that runs have reached: progress curves and attainment surfaces.
+
+Losses are minimised; what is returned is in the studies' own units and directions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from optuna.study import Study, StudyDirection
+
+from metatpe.past.task import own_names
+from metatpe.space import Floats, Ints
+from metatpe.study.trials import is_counted, losses_of, violation_of
+from metatpe.tpe.hypervolume import (
+    attainment_surface,
+    running_hypervolume,
+    staircase,
+    standard_error,
+)
+from metatpe.tpe.pareto import ranks
+from metatpe.viz.style import number
+
+Runs = Study | Sequence[Study] | Mapping[str, Study | Sequence[Study]]
+NOTHING = "no finished trial yet"
+_MIN_RUNS_OF_BAND = 3
+_RATIO_OF_LOG = 10.0  # values that span more are drawn on a log scale
+
+
+class Run(NamedTuple):
+    """The finished trials of a study."""
+
+    losses: Floats  # (n, m); a row of inf where a trial was infeasible, pruned, or infinite
+    numbers: Ints  # (n,) of the trials
+
+    @property
+    def finite(self) -> Run:
+        """The trials that count."""
+        is_finite = np.isfinite(self.losses[:, 0])
+        return Run(self.losses[is_finite], self.numbers[is_finite])
+
+
+class Objectives(NamedTuple):
+    """What the studies have in common."""
+
+    names: tuple[str, ...]
+    signs: Floats  # (m,), -1 where an objective is maximised
+
+
+class Curve(NamedTuple):
+    """How far the runs of a label have come."""
+
+    label: str
+    n_runs: int
+    finished: Ints  # (n,) trials, 1, 2, ...
+    mean: Floats  # (n,) NaN where there is nothing yet
+    se: Floats  # (n,) NaN for a single run
+    numbers: Ints  # (n,) of the trials of a single run
+
+
+@dataclass(frozen=True, eq=False)
+class Progress:
+    """The curves of `plot_hypervolume`."""
+
+    curves: list[Curve]
+    y_name: str
+    about: str  # the reference point in words
+    note: str
+
+
+class Surface(NamedTuple):
+    """What half of a label's runs have reached."""
+
+    label: str
+    n_runs: int
+    border: Floats  # (k, 2)
+    band: Floats  # (l, 2) polygon from 25 to 75 %; empty where there are few runs
+    points: Floats  # (p, 2) the front of a single run, otherwise empty
+    numbers: Ints  # (p,) of its trials
+
+
+@dataclass(frozen=True, eq=False)
+class Attainment:
+    """The surfaces of `plot_attainment`."""
+
+    surfaces: list[Surface]
+    front: Floats  # (k, 2) the border of all runs together; empty where there is one run
+    names: tuple[str, ...]
+    is_log: tuple[bool, ...]
+    limits: Floats  # (2, 2) of the axes, one row each
+    note: str
+
+
+def labelled(studies: Runs) -> dict[str, list[Study]]:
+    """Return label -> runs, whatever form they were given in.
+
+    Raises:
+        ValueError: There is something else than studies, or their objectives differ.
+    """
+    if isinstance(studies, Mapping):
+        groups = {str(k): [v] if isinstance(v, Study) else list(v) for k, v in studies.items()}
+    else:
+        listed = [studies] if isinstance(studies, Study) else list(studies)
+        _check_studies(listed)
+        names = own_names(study.study_name for study in listed)
+        groups = {name: [study] for name, study in zip(names, listed, strict=True)}
+    _check_studies([study for group in groups.values() for study in group])
+    return groups
+
+
+def _check_studies(studies: Sequence[Study]) -> None:
+    for study in studies:
+        if not isinstance(study, Study):
+            raise ValueError(
+                f"studies must be a Study, a list of them, or a dictionary of labels and studies, "
+                f"but there is a {type(study).__name__}."
+            )
+        if study.directions != studies[0].directions:
+            raise ValueError(
+                f"studies {studies[0].study_name!r} and {study.study_name!r} have different "
+                "objectives; plot them one at a time."
+            )
+
+
+def _objectives(groups: Mapping[str, Sequence[Study]]) -> Objectives:
+    studies = [study for group in groups.values() for study in group]
+    if not studies:
+        return Objectives(("value",), np.ones(1))
+    names = next((s.metric_names for s in studies if s.metric_names), None)
+    m = len(studies[0].directions)
+    plain = ["value"] if m == 1 else [f"objective {i}" for i in range(m)]
+    is_max = [d == StudyDirection.MAXIMIZE for d in studies[0].directions]
+    return Objectives(tuple(names or plain), np.where(is_max, -1.0, 1.0))
+
+
+def run_of(study: Study) -> Run:
+    """Return the finished trials of a study."""
+    trials = [t for t in study.get_trials(deepcopy=False) if is_counted(t)]
+    shape = (len(trials), len(study.directions))
+    rows = [losses_of(t, study.directions) for t in trials]
+    losses = np.array(rows, dtype=np.float64).reshape(shape)
+    is_out = np.array([violation_of(t) > 0 for t in trials], dtype=np.bool_)
+    losses[is_out | ~np.isfinite(losses).all(axis=1)] = np.inf
+    return Run(losses, np.array([t.number for t in trials], dtype=np.int64))
+
+
+def _finished_runs(groups: Mapping[str, Sequence[Study]]) -> dict[str, list[Run]]:
+    """Return the runs with a finished trial, and the labels that have one."""
+    runs = {label: [run_of(study) for study in group] for label, group in groups.items()}
+    begun = {label: [run for run in group if len(run.losses)] for label, group in runs.items()}
+    return {label: group for label, group in begun.items() if group}
+
+
+# Progress -------------------------------------------------------------------------------------
+
+
+def progress_of(studies: Runs, reference_point: Sequence[float] | None) -> Progress:
+    """Return the running hypervolume of each label, of one objective the best value so far."""
+    groups = labelled(studies)
+    objectives, runs = _objectives(groups), _finished_runs(groups)
+    if len(objectives.names) == 1:
+        if reference_point is not None:
+            raise ValueError("a study with one objective has no hypervolume, and no reference.")
+        curves = [_curve(label, group, _best) for label, group in runs.items()]
+        turned = [c._replace(mean=objectives.signs[0] * c.mean) for c in curves]
+        note = "" if runs else NOTHING
+        return Progress(turned, f"best {objectives.names[0]} so far", "", note)
+    reference = _reference(runs, objectives, reference_point)
+    if reference is None:
+        return Progress([], "hypervolume", "", NOTHING)
+    at = reference * objectives.signs
+    within = ", ".join(f"{n} {number(v)}" for n, v in zip(objectives.names, at, strict=True))
+    curves = [
+        _curve(label, group, lambda losses: running_hypervolume(losses, reference))
+        for label, group in runs.items()
+    ]
+    return Progress(curves, "hypervolume", f"within {within}", "")
+
+
+def _best(losses: Floats) -> Floats:  # (n, 1) -> (n,)
+    best: Floats = np.minimum.accumulate(losses[:, 0])
+    return np.where(np.isfinite(best), best, np.nan)
+
+
+def _curve(label: str, runs: Sequence[Run], measure: Callable[[Floats], Floats]) -> Curve:
+    """Return the mean over the runs, as far as all of them go."""
+    n = min(len(run.losses) for run in runs)
+    curves = np.stack([measure(run.losses)[:n] for run in runs])
+    numbers = runs[0].numbers if len(runs) == 1 else np.empty(0, dtype=np.int64)
+    return Curve(
+        label, len(runs), np.arange(1, n + 1), curves.mean(axis=0), standard_error(curves), numbers
+    )
+
+
+def _reference(
+    runs: Mapping[str, Sequence[Run]], objectives: Objectives, given: Sequence[float] | None
+) -> Floats | None:  # (m,), as losses
+    """Return the reference point: the given one, or the worst that any run has seen."""
+    if given is not None:
+        point = np.asarray(given, dtype=np.float64)
+        if point.shape != objectives.signs.shape or not np.isfinite(point).all():
+            raise ValueError(
+                f"reference_point must be {len(objectives.names)} numbers, one an objective, "
+                f"but is {given!r}."
+            )
+        return point * objectives.signs if runs else None
+    seen = [run.finite.losses for group in runs.values() for run in group]
+    losses = np.concatenate(seen) if seen else np.empty((0, 1))
+    return losses.max(axis=0) if len(losses) else None
+
+
+# Attainment -----------------------------------------------------------------------------------
+
+
+def attainment_of(studies: Runs) -> Attainment:
+    """Return the 50 % surface of each label, and the front of all runs."""
+    groups = labelled(studies)
+    names, signs = _objectives(groups)
+    if len(names) != 2 and any(groups.values()):
+        raise ValueError(f"attainment is drawn for two objectives, but there are {len(names)}.")
+    runs = {
+        label: [run.finite for run in group if len(run.finite.losses)]
+        for label, group in _finished_runs(groups).items()
+    }
+    runs = {label: group for label, group in runs.items() if group}
+    if not runs:
+        no = np.empty((0, 2))
+        return Attainment([], no, names, (False, False), no, NOTHING)
+    return _attained(runs, names, signs)
+
+
+def _attained(
+    runs: Mapping[str, Sequence[Run]], names: tuple[str, ...], signs: Floats
+) -> Attainment:
+    corners = {
+        label: {
+            q: attainment_surface([run.losses for run in group], q)
+            for q in ((25, 50, 75) if len(group) >= _MIN_RUNS_OF_BAND else (50,))
+        }
+        for label, group in runs.items()
+    }
+    every = [run for group in runs.values() for run in group]
+    front = attainment_surface([np.concatenate([run.losses for run in every])], 50)
+    drawn = np.concatenate([front, *(c for by in corners.values() for c in by.values())])
+    is_log = [spans_decades(values) for values in (drawn * signs).T]
+    limits = np.array([_padded(v, log) for v, log in zip((drawn * signs).T, is_log, strict=True)])
+    worst = np.where(signs > 0, limits[:, 1], -limits[:, 0])
+    surfaces = [_surface(label, runs[label], by, signs, worst) for label, by in corners.items()]
+    border = staircase(front, worst) * signs if len(every) > 1 else np.empty((0, 2))
+    return Attainment(surfaces, border, names, tuple(is_log), limits, "")
+
+
+def _surface(
+    label: str,
+    runs: Sequence[Run],
+    corners: Mapping[int, Floats],
+    signs: Floats,
+    worst: Floats,
+) -> Surface:
+    borders = {q: staircase(c, worst) * signs for q, c in corners.items()}
+    band = np.concatenate([borders[25], borders[75][::-1]]) if 25 in borders else np.empty((0, 2))
+    points, numbers = np.empty((0, 2)), np.empty(0, dtype=np.int64)
+    if len(runs) == 1:
+        is_best = ranks(runs[0].losses) == 0
+        points, numbers = runs[0].losses[is_best] * signs, runs[0].numbers[is_best]
+    return Surface(label, len(runs), borders[50], band, points, numbers)
+
+
+def spans_decades(values: Floats) -> bool:
+    """Return whether values are drawn on a log scale."""
+    low, high = float(values.min()), float(values.max())
+    return low > 0 and high / low > _RATIO_OF_LOG
+
+
+def _padded(values: Floats, is_log: bool) -> tuple[float, float]:
+    """Return the ends of an axis that shows the values, with a little room."""
+    ends = np.array([values.min(), values.max()])
+    scaled = np.log(ends) if is_log else ends
+    room = 0.06 * (scaled[1] - scaled[0]) or 0.06 * max(abs(float(scaled[0])), 1.0)
+    low, high = scaled[0] - room, scaled[1] + room
+    return (float(np.exp(low)), float(np.exp(high))) if is_log else (float(low), float(high))

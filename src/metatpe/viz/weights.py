@@ -1,0 +1,100 @@
+"""What is drawn of a study's transfer history: weights over trials, and where trials came from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from optuna.study import Study
+
+from metatpe.space import Floats, Ints
+from metatpe.study.record import REST, TARGET, Reason, TransferRecord, transfer_history
+from metatpe.viz.style import MAX_SHOWN
+
+# Reason -> what the lane of such trials is called, the first one on top.
+LANES: dict[Reason, str] = {
+    "best": "warm start",
+    "startup": "random start",
+    "no_start_left": "random, no warm start left",
+    "unknown_space": "first guess",
+    "epsilon": "random, to explore",
+    "weighed": "with past studies",
+    "own": "without, to compare",
+    "silent": "without, too few trials",
+    "densities": "without, by densities",
+    "no_past": "without past studies",
+    "unknown": "unknown",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Weights:
+    """The weights of n trials, those that have any."""
+
+    study: str
+    trials: Ints  # (n,) their numbers
+    past: dict[str, Floats]  # (n,) each; NaN where it is hidden in the rest; the largest first
+    rest: Floats  # (n,) of all other past tasks together
+    target: Floats  # (n,)
+    lanes: dict[str, list[int]]  # what trials came from -> their numbers
+    note: str  # why there is nothing to see; empty where there is
+
+    @property
+    def has_rest(self) -> bool:
+        """Whether there are other past tasks than those shown."""
+        return bool(self.rest.any())
+
+
+def weights_of(study: Study) -> Weights:
+    """Read the weights of the largest past tasks, and where each trial came from."""
+    history = transfer_history(study)
+    weighed = [record for record in history if record.weights]
+    names = _largest(weighed)
+    target = np.array([record.weights[TARGET] for record in weighed])
+    past = {name: np.array([_weight(record, name) for record in weighed]) for name in names}
+    listed = [sum(record.weights.get(name, 0.0) for name in names) for record in weighed]
+    # Weights are stored in six digits: what is left may be a trace of that.
+    rest = (1.0 - target - listed).round(5) if weighed else target
+    return Weights(
+        study=study.study_name,
+        trials=np.array([record.number for record in weighed], dtype=np.int64),
+        past=past,
+        rest=np.maximum(rest, 0.0),
+        target=target,
+        lanes=_lanes(history),
+        note=_note(history, past),
+    )
+
+
+def _largest(weighed: Sequence[TransferRecord]) -> list[str]:
+    """Return the past tasks with the largest weights over all trials."""
+    total: dict[str, float] = {}
+    for record in weighed:
+        for name, weight in record.weights.items():
+            if name not in (TARGET, REST):
+                total[name] = total.get(name, 0.0) + weight
+    return sorted(total, key=lambda name: -total[name])[:MAX_SHOWN]
+
+
+def _weight(record: TransferRecord, name: str) -> float:
+    """Return the weight of a past task; one that is not listed has none, or is in the rest."""
+    return record.weights.get(name, np.nan if REST in record.weights else 0.0)
+
+
+def lane_of(record: TransferRecord) -> str:
+    """Return how a trial was chosen."""
+    return LANES[record.reason]
+
+
+def _lanes(history: Sequence[TransferRecord]) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {name: [] for name in LANES.values()}
+    for record in history:
+        found[lane_of(record)].append(record.number)
+    return {name: numbers for name, numbers in found.items() if numbers}
+
+
+def _note(history: Sequence[TransferRecord], past: dict[str, Floats]) -> str:
+    if not history:
+        return "no trial of this study was suggested by a sampler of metatpe"
+    return "" if past else "no past task has been weighed yet"
