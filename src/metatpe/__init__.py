@@ -1,13 +1,19 @@
 """Hyperparameter search that starts from what earlier searches learned."""
 
-from metatpe.past.read.studies import load_tasks
-from metatpe.past.similarity import gamma_similarity, importance
-from metatpe.past.task import Task
-from metatpe.report.callback import TransferCallback
-from metatpe.samplers.meta_tpe import MetaTPESampler
-from metatpe.samplers.transfer import TransferSampler
-from metatpe.space import Space
-from metatpe.study.record import TransferRecord, transfer_history
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from metatpe.past.read.studies import load_tasks
+    from metatpe.past.similarity import gamma_similarity, importance
+    from metatpe.past.task import Task
+    from metatpe.report.callback import TransferCallback
+    from metatpe.samplers.meta_tpe import MetaTPESampler
+    from metatpe.samplers.transfer import TransferSampler
+    from metatpe.space import Space
+    from metatpe.study.record import TransferRecord, transfer_history
 
 __version__ = "0.1.0"
 
@@ -23,3 +29,29 @@ __all__ = [
     "load_tasks",
     "transfer_history",
 ]
+
+_MODULES = {
+    "MetaTPESampler": "metatpe.samplers.meta_tpe",
+    "Space": "metatpe.space",
+    "Task": "metatpe.past.task",
+    "TransferCallback": "metatpe.report.callback",
+    "TransferRecord": "metatpe.study.record",
+    "TransferSampler": "metatpe.samplers.transfer",
+    "gamma_similarity": "metatpe.past.similarity",
+    "importance": "metatpe.past.similarity",
+    "load_tasks": "metatpe.past.read.studies",
+    "transfer_history": "metatpe.study.record",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used: SciPy alone takes as long as Optuna."""
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(_MODULES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,17 +1,7 @@
 """The work of `metatpe tune`: one study, tuned by several processes of this machine.
 
 The parent knows the study and tells workers when to ask for their next trial, one at a time, so
-that no two of them are suggested the same; a worker asks, evaluates and tells:
-
-    worker                       parent
-    Ready | Broken       ──▶     the objective was imported, or not
-                         ◀──     Open: the storage, the study and the sampler
-    Idle                 ──▶
-                         ◀──     Go, or Stop
-    Asked(number)        ──▶     (the next one may ask)
-    Finished(...)        ──▶
-    Said(text)           ──▶     what the sampler has to say
-    Broken(text)         ──▶     the storage or the study is gone
+that no two of them are suggested the same; a worker asks, evaluates and tells (see `worker`).
 
 Nothing is written before an objective was imported. When it is stopped, the parent ends the
 workers, marks what they were evaluating as failed, and enqueues those configurations again: the
@@ -21,7 +11,6 @@ study goes on with them. A worker that dies costs the trial that it was evaluati
 from __future__ import annotations
 
 import contextlib
-import logging
 import multiprocessing
 import signal
 import tempfile
@@ -29,7 +18,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, Literal
@@ -38,21 +27,32 @@ import optuna
 from optuna.samplers import BaseSampler
 from optuna.storages import BaseStorage
 from optuna.study import Study, StudyDirection
-from optuna.trial import FrozenTrial, Trial, TrialState
+from optuna.trial import FrozenTrial, TrialState
 
 from metatpe.past.read.storage import StorageError, open_storage, plain_errors
 from metatpe.past.read.studies import load_tasks
 from metatpe.samplers.meta_tpe import MetaTPESampler
 from metatpe.samplers.transfer import TransferSampler
-from metatpe.study.record import MAX_CHARACTERS
-from metatpe.tuning.objective import Command, EvaluationError, Function, Output
+from metatpe.tuning.objective import Command, Function
+from metatpe.tuning.worker import (
+    ERROR,
+    Asked,
+    Broken,
+    Finished,
+    Idle,
+    Open,
+    Ready,
+    Remark,
+    study_errors,
+    work,
+)
 
 SamplerName = Literal["meta-tpe", "transfer"]
 _SAMPLERS: dict[SamplerName, type[MetaTPESampler] | type[TransferSampler]] = {
     "meta-tpe": MetaTPESampler,
     "transfer": TransferSampler,
 }
-ERROR, OUTPUT, STOPPED = "metatpe:error", "metatpe:output", "metatpe:stopped"  # user attributes
+STOPPED = "metatpe:stopped"  # a user attribute
 _SECONDS = 10.0  # that a worker has to end after it was told to
 
 
@@ -73,144 +73,6 @@ class Tuning:
     seed: int | None = None
     defaults: dict[str, Any] = field(default_factory=dict)
     logs: Path | None = None  # a folder for what the evaluations print
-
-
-@dataclass(frozen=True)
-class _Ready:
-    pass
-
-
-@dataclass(frozen=True)
-class _Broken:
-    text: str
-
-
-@dataclass(frozen=True)
-class _Open:
-    storage: str
-    study: str
-    sampler: BaseSampler
-    names: tuple[str, ...]
-    folder: Path
-
-
-@dataclass(frozen=True)
-class _Idle:
-    pass
-
-
-@dataclass(frozen=True)
-class _Asked:
-    number: int
-
-
-@dataclass(frozen=True)
-class _Said:
-    text: str
-
-
-@dataclass(frozen=True)
-class _Finished:
-    number: int
-
-
-# A worker ------------------------------------------------------------------------------------
-
-
-class _Forward(logging.Handler):
-    """Sends what the library has to say to the parent."""
-
-    def __init__(self, connection: Connection) -> None:
-        super().__init__(logging.WARNING)
-        self._connection = connection
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self._connection.send(_Said(record.getMessage()))
-
-
-def _end(*_: object) -> None:
-    raise SystemExit(1)
-
-
-def _work(connection: Connection, objective: Function | Command) -> None:
-    """Evaluate trials until the parent says stop, or is no more."""
-    signal.signal(signal.SIGTERM, _end)
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    logger = logging.getLogger("metatpe")
-    logger.propagate = False
-    logger.addHandler(_Forward(connection))
-    with contextlib.suppress(EOFError, BrokenPipeError):
-        try:
-            objective.load()
-            connection.send(_Ready())
-            _serve(connection, objective, connection.recv())
-        except ValueError as error:
-            connection.send(_Broken(str(error)))
-
-
-def _serve(connection: Connection, objective: Function | Command, given: _Open) -> None:
-    with _study_errors(given.storage, given.study):
-        storage = open_storage(given.storage)
-        study = optuna.load_study(study_name=given.study, storage=storage, sampler=given.sampler)
-    while True:
-        connection.send(_Idle())
-        if not connection.recv():
-            return
-        with _study_errors(given.storage, given.study):
-            trial = study.ask()
-        connection.send(_Asked(trial.number))
-        output = Output(*(given.folder / f"{trial.number}.{end}" for end in ("out", "err")))
-        with _study_errors(given.storage, given.study):
-            _evaluate(study, trial, objective, output, given.names)
-        connection.send(_Finished(trial.number))
-
-
-def _evaluate(
-    study: Study,
-    trial: Trial,
-    objective: Function | Command,
-    output: Output,
-    names: tuple[str, ...],
-) -> None:
-    """Evaluate and tell a trial."""
-    try:
-        values = objective.evaluate(trial, output, names or None)
-    except optuna.TrialPruned:
-        study.tell(trial, state=TrialState.PRUNED)
-    except EvaluationError as failure:
-        _fail(study, trial, output, str(failure))
-    except Exception as error:
-        _fail(study, trial, output, f"{type(error).__name__}: {error}")
-    else:
-        try:
-            study.tell(trial, values, state=TrialState.COMPLETE)
-        except (ValueError, TypeError) as error:
-            _fail(study, trial, output, str(error))
-
-
-def _fail(study: Study, trial: Trial, output: Output, error: str) -> None:
-    trial.set_user_attr(ERROR, _shortened(error))
-    trial.set_user_attr(OUTPUT, output.tail(MAX_CHARACTERS))
-    study.tell(trial, state=TrialState.FAIL)
-
-
-def _shortened(error: str) -> str:
-    return (error.strip().splitlines() or [""])[0][: MAX_CHARACTERS // 8]
-
-
-@contextlib.contextmanager
-def _study_errors(storage: str, study: str) -> Iterator[None]:
-    """Say in one sentence that the storage does not answer, or that the study is gone."""
-    with plain_errors(storage):
-        try:
-            yield
-        except KeyError:
-            if study in optuna.get_all_study_names(open_storage(storage)):
-                raise
-            raise StorageError(f"study {study!r} was deleted while it was tuned.") from None
-
-
-# The parent ----------------------------------------------------------------------------------
 
 
 class Tuner:
@@ -278,7 +140,7 @@ class Tuner:
             except BaseException:
                 self._end_workers()
                 raise
-            with _study_errors(self._tuning.storage, self._tuning.study):
+            with study_errors(self._tuning.storage, self._tuning.study):
                 self._run(study, self._tuning.logs or Path(folder))
         return study
 
@@ -290,7 +152,7 @@ class Tuner:
     def _run(self, study: Study, folder: Path) -> None:
         tuning = self._tuning
         folder.mkdir(parents=True, exist_ok=True)
-        given = _Open(
+        given = Open(
             tuning.storage, tuning.study, self._sampler, tuple(study.metric_names or ()), folder
         )
         self._workers[0].connection.send(given)
@@ -334,21 +196,21 @@ class Tuner:
         ready = wait([worker.connection for worker in self._workers])
         return [worker for worker in self._workers if worker.connection in ready]
 
-    def _hear(self, worker: _Worker, study: Study, given: _Open) -> None:
+    def _hear(self, worker: _Worker, study: Study, given: Open) -> None:
         try:
             message = worker.connection.recv()
         except (EOFError, OSError):
             self._bury(worker, study)
             return
-        if isinstance(message, _Broken):
+        if isinstance(message, Broken):
             raise StorageError(message.text)
-        if isinstance(message, _Said):
+        if isinstance(message, Remark):
             self._say(message.text)
-        elif isinstance(message, _Ready):
+        elif isinstance(message, Ready):
             worker.connection.send(given)
-        elif isinstance(message, _Idle):
+        elif isinstance(message, Idle):
             worker.is_idle = True
-        elif isinstance(message, _Asked):
+        elif isinstance(message, Asked):
             worker.number = message.number
             self._asking = None
         else:
@@ -411,7 +273,7 @@ class _Worker:
     def __init__(self, objective: Function | Command) -> None:
         spawn = multiprocessing.get_context("spawn")
         self.connection, theirs = spawn.Pipe()
-        self.process: BaseProcess = spawn.Process(target=_work, args=(theirs, objective))
+        self.process: BaseProcess = spawn.Process(target=work, args=(theirs, objective))
         self.number: int | None = None  # of the trial that it evaluates
         self.is_idle = False
         with _without_ctrl_c():
@@ -431,7 +293,7 @@ class _Worker:
             raise ValueError(
                 f"importing the objective ended the process with {_ending(self.process.exitcode)}."
             ) from None
-        if isinstance(message, _Broken):
+        if isinstance(message, Broken):
             raise ValueError(message.text)
 
     def hear_the_rest(self) -> None:
@@ -439,9 +301,9 @@ class _Worker:
         with contextlib.suppress(EOFError, OSError):
             while self.connection.poll():
                 message = self.connection.recv()
-                if isinstance(message, _Asked):
+                if isinstance(message, Asked):
                     self.number = message.number
-                elif isinstance(message, _Finished):
+                elif isinstance(message, Finished):
                     self.number = None
 
 

@@ -20,6 +20,7 @@ import re
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from optuna.exceptions import ExperimentalWarning, StorageInternalError
@@ -28,11 +29,13 @@ from optuna.storages import (
     GrpcStorageProxy,
     JournalStorage,
     RDBStorage,
-    get_storage,
 )
 from optuna.storages.journal import JournalFileBackend
-from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import SQLAlchemyError
+
+from metatpe.study.access import as_storage
+
+if TYPE_CHECKING:
+    from sqlalchemy.engine import URL
 
 StorageName = str | os.PathLike[str] | BaseStorage
 
@@ -60,7 +63,7 @@ def open_storage(storage: StorageName, *, create: bool = False) -> BaseStorage:
         StorageError: It is down, locked, damaged, not there, or lacks a driver.
     """
     if isinstance(storage, BaseStorage):
-        return get_storage(storage)
+        return as_storage(storage)
     name = os.fspath(storage)
     with plain_errors(name):
         if name.startswith("grpc://"):
@@ -83,10 +86,12 @@ def plain_errors(storage: StorageName) -> Iterator[None]:
         raise
     except ImportError as error:
         raise StorageError(_missing_driver(name, error)) from None
-    except (SQLAlchemyError, StorageInternalError, OSError, RuntimeError) as error:
+    except (StorageInternalError, OSError, RuntimeError) as error:
         raise StorageError(_sentence(name, error)) from None
     except Exception as error:
-        if type(error).__module__.startswith("grpc"):
+        # By name: importing SQLAlchemy and gRPC only to ask takes as long as importing Optuna.
+        packages = {kind.__module__.partition(".")[0] for kind in type(error).__mro__}
+        if packages & {"sqlalchemy", "grpc"}:
             raise StorageError(_sentence(name, error)) from None
         raise
 
@@ -140,10 +145,13 @@ def _open_database(url: str, *, create: bool) -> BaseStorage:
         # Without it a host that does not answer at all is waited for by the minute.
         arguments = {"connect_timeout": int(str(parsed.query.get("connect_timeout", _SECONDS)))}
     options = {"connect_args": arguments} if arguments else None
-    return get_storage(RDBStorage(url, options, skip_table_creation=not create))
+    return as_storage(RDBStorage(url, options, skip_table_creation=not create))
 
 
 def _parsed(url: str) -> URL:
+    from sqlalchemy.engine import make_url
+    from sqlalchemy.exc import SQLAlchemyError
+
     try:
         parsed = make_url(url)
     except (ValueError, SQLAlchemyError):
