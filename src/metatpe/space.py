@@ -12,7 +12,7 @@ A grid (not a categorical) of more than `MAX_CELLS` values is a continuous colum
 when it is decoded. Missing is NaN: the parameter was not used, or its value does not fit this
 space.
 
-Shapes: X is (n, d), one row a configuration, one column a parameter, in the order of
+Shapes: X is (n, d), one row per configuration, one column per parameter, in the order of
 `Space.names`.
 """
 

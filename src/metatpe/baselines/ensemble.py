@@ -1,9 +1,9 @@
-r"""What each past task may say: weights from how well it ranks the study's observations.
+r"""Weights of past tasks from how well they rank the study's observations.
 
-A task's models give joint samples of all objectives at the study's n observations. The order of a
-sample, and that of the observations, is the one of `tpe.pareto`: non-domination rank, then crowding
-distance. With D(s, y) the number of pairs that sample s and observations y put in opposite order,
-and s_m1, ..., s_mS the samples of task m (of the study itself leave-one-out ones):
+The models of a task give joint samples of all objectives at the study's n observations. The order
+of a sample, and that of the observations, is the one of `tpe.pareto`: non-domination rank, then
+crowding distance. With D(s, y) the number of pairs that sample s and observations y put in
+opposite order, and s_m1, ..., s_mS the samples of task m (leave-one-out ones of the study itself):
 
     RGPE     w_m = (1/S) #{k: D(s_mk, y) is the smallest of all tasks'}      ties share it
              past task m has no part where median_k D(s_mk, y) is more than the 95 % quantile of
@@ -14,7 +14,7 @@ and s_m1, ..., s_mS the samples of task m (of the study itself leave-one-out one
     RGPE     mean = sum_m w_m mean_m,   variance = sum_m w_m^2 variance_m
     TST-R    mean = sum_m w_m mean_m,   variance = variance_0
 
-Task 0 is the study itself. One weight a task, for all of its objectives.
+Task 0 is the study itself. A task has one weight for all of its objectives.
 
 Shapes: scores (n, m) of the observations; samples (S, n, m) of one task; weights (T,).
 """

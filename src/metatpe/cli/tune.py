@@ -21,8 +21,8 @@ from metatpe.past.read.storage import masked
 from metatpe.past.read.tables import directions_of
 from metatpe.study.trials import front_of
 from metatpe.tuning.objective import parse
-from metatpe.tuning.worker import ERROR
 from metatpe.tuning.tuner import STOPPED, SamplerName, Tuner, Tuning
+from metatpe.tuning.worker import ERROR
 
 _ROWS = 15  # of the live table
 _N_WEIGHTS = 3  # the largest ones are shown

@@ -67,16 +67,16 @@ class Branches:
         """Return candidates without the values that they will not use."""
         if not self.rules or not len(X):
             return X
-        left = X.copy()
+        used = X.copy()
         cells = _cells(self.columns, X, self.discrete)
         for t, weights in self.rules:
             near = np.zeros((len(X), len(self.cells)))
             for k in np.flatnonzero(weights):
                 near += weights[k] * (cells[:, [k]] == self.cells[:, k])
             is_unused = near.any(axis=1) & ~_is_used_nearby(near, self.is_used[:, t])
-            left[is_unused, t] = np.nan
+            used[is_unused, t] = np.nan
             cells[np.ix_(is_unused, self.discrete == t)] = -1
-        return left
+        return used
 
 
 def _rules(cells: Ints, is_used: Mask, discrete: Ints) -> list[tuple[int, Floats]]:
@@ -97,9 +97,9 @@ def _rules(cells: Ints, is_used: Mask, discrete: Ints) -> list[tuple[int, Floats
 def _weights(agree: Floats, is_used: Mask, is_before: Mask) -> Floats | None:  # (c, n, n), (n,)
     """Return how much each column tells about the use of one, None where they do not tell it."""
     usual = max(is_used.mean(), 1.0 - is_used.mean())
-    says_used, says_not = agree @ is_used, agree @ ~is_used  # (c, n)
-    is_told = np.where(is_used, says_used > says_not, says_not > says_used) * 1.0
-    is_told[says_used + says_not == 0.0] = 0.5  # nobody says anything
+    n_using, n_not = agree @ is_used, agree @ ~is_used  # (c, n), among those that agree
+    is_told = np.where(is_used, n_using > n_not, n_not > n_using) * 1.0
+    is_told[n_using + n_not == 0.0] = 0.5  # no other observation agrees
     weights: Floats = is_before * np.maximum(is_told.mean(axis=1) - usual, 0.0)
     near = np.einsum("c,cij->ij", weights, agree)
     is_right = (_is_used_nearby(near, is_used) == is_used)[near.any(axis=1)]

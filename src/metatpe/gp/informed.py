@@ -7,12 +7,12 @@ in the study is a coefficient among the unknowns, like the study's own part g:
     b_m ~ N(b / M, b^2 / M),   c ~ N(0, 1),   g ~ GP(0, a^2 k)                k as in `process`
     b^-2 = var_i(mean_m mu_m(x_i)) + 0.3
 
-Before the study has said anything the past is believed to the same extent, all of its tasks
-together as much as explains the study's spread; b is larger than 1 where the study's observations
-are all good by the past's measure, and so spread less there than they do here, where they are
-standardised (0.3: what the past does not explain of them). Then every observation counts in one
-posterior: a task that fits keeps its coefficient, one that is unrelated is moved towards 0, one
-that is upside down gets a negative one, and what no past task explains is learned by g.
+Before the first observation all past tasks have the same coefficient, so that together they
+explain the spread of the study. b is larger than 1 where the study's observations are all good in
+the past tasks: there they spread less than in the study, where they are standardised (0.3 is the
+part of the spread that the past does not explain). Then every observation enters one posterior: a
+task that fits keeps its coefficient, that of an unrelated task moves towards 0, a reversed task
+gets a negative one, and g learns what no past task explains.
 
 Everything but g's settings is Gaussian. With Phi the past's predictions at the observations
 

@@ -93,7 +93,7 @@ class PastDensities:
         V = mean_importances(own, total, counts)
         kept = tuple(int(shared[j]) for j in kept_columns(V, len(good), eta, keeps_one=keeps_one))
         if not kept and not keeps_one:
-            return np.ones(len(self.tasks)), ()  # Eq. of the paper with no column: no distance
+            return np.ones(len(self.tasks)), ()  # two densities of no column do not differ
         n_points = self._n_points(len(good), n_mc_samples)
         nodes = self._nodes.get(
             (kept, n_points),

@@ -3,7 +3,7 @@
 A `Task` is what the method sees of a finished study: points of the unit cube, losses that are
 always minimised, and by how much each observation violates its constraints.
 
-Shapes: X (n, d), losses (n, m), violation (n,); one row an observation.
+Shapes: X (n, d), losses (n, m), violation (n,); one row per observation.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Task:
         X: (n, d) points in the cube of `space`; NaN where a parameter was not used.
         losses: (n, m), always minimised; inf is allowed, NaN is not.
         violation: (n,), 0 where feasible; left out, all are.
-        objective_names: One name an objective, or none.
+        objective_names: One name per objective, or none.
         numbers: (n, d), the values that X was made from, as `Space.numbers` has them; left out,
             they are decoded from X, which may differ from the original in the last digit.
 
@@ -131,7 +131,7 @@ class Task:
                 )
         if self.losses.ndim != 2 or len(self.losses) != n or self.losses.shape[1] == 0:
             raise ValueError(
-                f"task {self.name!r}: losses must have {n} rows and one column an objective, "
+                f"task {self.name!r}: losses must have {n} rows and one column per objective, "
                 f"but have the shape {self.losses.shape}."
             )
         if n == 0:
@@ -213,7 +213,7 @@ class Task:
         params: Sequence[str] | Mapping[str, Given] | None = None,
         name: str = "table",
     ) -> Task:
-        """Read a table with one row an evaluation.
+        """Read a table with one row per evaluation.
 
         Args:
             df: A data frame of pandas or Polars, or a mapping of column names to lists.
@@ -254,7 +254,7 @@ class Task:
         params: Sequence[str] | Mapping[str, Given] | None = None,
         name: str | None = None,
     ) -> Task:
-        """Read a CSV file with a header and one row an evaluation; see `from_dataframe`.
+        """Read a CSV file with a header and one row per evaluation; see `from_dataframe`.
 
         A file that ``study.trials_dataframe().to_csv()`` wrote is understood, too.
 
@@ -394,7 +394,7 @@ class Task:
         return target.encode_numbers(numbers[:, None])[:, 0]
 
     def to(self, space: Space) -> Task:
-        """Return this task in another space; what was lost is said through `logging`.
+        """Return this task in another space; what was lost is logged.
 
         Raises:
             ValueError: Nothing is left.
@@ -428,7 +428,7 @@ class Task:
 
     def describe(self) -> str:
         """Return a few lines about the task: its parameters, and its smallest losses."""
-        lines = [f"  {name}: {said}" for name, said in self._rows()]
+        lines = [f"  {name}: {text}" for name, text in self._rows()]
         return "\n".join([repr(self), *lines])
 
     def _repr_html_(self) -> str:
@@ -436,7 +436,7 @@ class Task:
         return table(title, self._rows())
 
     def _rows(self) -> list[tuple[str, str]]:
-        """Return what `describe` says: parameters and where they were used, losses."""
+        """Return the rows of `describe`: parameters and where they were used, losses."""
         n_used = np.count_nonzero(~np.isnan(self.X), axis=0)
         rows = []
         for (name, distribution), k in zip(self.space.distributions.items(), n_used, strict=True):

@@ -313,7 +313,7 @@ class PastSampler(BaseSampler):
     def first_fitting(
         self, moment: Moment, numbered: Iterable[tuple[int, First]], *, may_agree: bool = False
     ) -> Plan | None:
-        """Return the first of numbered configurations that is free, new, and shares a parameter."""
+        """Return the first configuration that is free, new, and shares a parameter."""
         space = moment.space
         filling = moment.values(self.rng(moment.trial, "warm_start").random(len(space)))
         for i, first in numbered:

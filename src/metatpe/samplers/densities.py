@@ -22,6 +22,7 @@ from metatpe.tpe.kernel import N_MC_SAMPLES, task_weights
 from metatpe.tpe.pareto import GAMMA, levels, split
 
 N_EI_CANDIDATES = 100
+_ALL_RULES = Rules()
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class DensityRatio:
     n_mc_samples: int = N_MC_SAMPLES
     n_candidates: int = N_EI_CANDIDATES
     is_naive: bool = False
-    rules: Rules = Rules()
+    rules: Rules = _ALL_RULES
 
     def of_past(self, past: Past) -> PastDensities:
         """Return both densities of each past task, made once."""

@@ -43,20 +43,21 @@ _N_LED = 50
 class TransferSampler(PastSampler):
     """Sampler for expensive evaluations that learns from past studies.
 
-    The study's objectives are modelled by Gaussian processes, whose mean is a combination of what
-    models of the past studies predict. How far each past study holds is learned with every
-    evaluation: one that fits is followed, one that does not is left behind, and one that is upside
-    down is turned round. The next configuration is the one with the largest expected improvement
-    of the Pareto front's hypervolume (with one objective: of the best value). After fifty
-    evaluations each one is chosen without the past with probability 1/2, so that the search does
-    not stay with what the past knows; and the worse the model orders what was observed, as where
-    there is much noise, the more often the densities of `MetaTPESampler` choose.
+    The objectives of the study are modelled by Gaussian processes, whose mean combines the
+    predictions of models of the past studies. Their coefficients are learned with every
+    evaluation: that of a past study that does not fit moves towards zero, and that of a reversed
+    one becomes negative. The next configuration is the one with the largest expected improvement
+    of the hypervolume of the Pareto front (with one objective: of the best value).
 
-    It keeps the rules of `MetaTPESampler`: warm starts, seeds, states, constraints, parallel
-    workers, and in a finite space no configuration twice while one is unseen; `transfer_history`
-    tells of the trials that were chosen with the past how much of the predictions' spread each
-    past study accounts for. Infeasible and pruned trials count as the worst. A parameter that is
-    asked for outside of the space that trials have used is drawn at random.
+    After fifty evaluations, half of the configurations are chosen without the past, so that the
+    search does not stay with what the past studies know. The worse the model orders the trials, as
+    with much noise, the more often it leaves the choice to the densities of `MetaTPESampler`.
+
+    Warm starts, seeds, constraints, parallel workers and records are those of `MetaTPESampler`,
+    and in a finite space no configuration is suggested twice while there is a new one. A weight in
+    `transfer_history` is the share of a past study in the spread of the predictions. Infeasible
+    and pruned trials count as the worst. A parameter that is asked for outside of the space that
+    trials have used is drawn at random.
 
     Args:
         sources: Past studies or tasks (`load_tasks` reads them out of a storage). Their spaces may

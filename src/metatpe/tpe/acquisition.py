@@ -1,17 +1,20 @@
-r"""The acquisition: where all tasks together expect a good configuration.
+r"""The acquisition: where all tasks together expect a good configuration (Eqs. 6 and 10 of the paper).
 
     p(x, t | good) ~ sum_m N_m^good * w_m * p(x | good_m)             m = 0 is the current task
     p(x, t | bad)  ~ sum_m N_m^bad  * w_m * p(x | bad_m)
     x* = argmax over candidates of p(x, t | good) / p(x, t | bad)
 
-w is the task kernel, N_m counts the observations of task m on that side. Candidates are drawn from
-the good density of each task in proportion to its weight, column by column from its marginals (as
-the authors' code does; on continuous spaces better than joint draws), and scored with the joint
-densities. In proportion, unlike the authors, who draw the same number from each: far from the
-current task's observations the ratio is near 1 whatever a task weighs, and often the largest, so
-that with as many candidates there a past task of hardly any weight goes on drawing evaluations to
-its own best region (4-D ellipsoid, a past task at c* = 0, 30 seeds: 1.6 after 200 evaluations with
-as many, 0.95 in proportion).
+w is the task kernel, N_m the number of observations of task m on that side. Candidates are drawn
+from the good densities and scored with the joint densities.
+
+Departures from the paper:
+
+- Candidates are drawn column by column from the marginals (rule `marginals`), as in the authors'
+  code. On continuous spaces this is better than joint draws.
+- They are drawn from each task in proportion to its weight (rule `proportion`), not the same
+  number from each. Far from the observations of the current task the ratio is near 1 whatever a
+  task weighs, and often the largest. With as many candidates there, a past task of hardly any
+  weight goes on drawing evaluations to its own best region.
 
 Shapes: log_good, log_bad (T, C); weights (T,); the log ratio (C,).
 """
@@ -142,7 +145,7 @@ def score_some(
         past: The good and the bad kernels of the past tasks.
         weights: Of the target and the past tasks, (1 + M,).
         X: Complete points, (C, d).
-        rng: Which kernels are taken; `_pool` says how, and how far off the result may be.
+        rng: Decides which kernels are taken; `pool` has the error of the estimate.
     """
     best = np.arange(len(X))
     if len(X) > _N_BEST:

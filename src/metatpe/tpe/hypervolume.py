@@ -5,8 +5,8 @@ With losses f (minimised) and a reference point r:
     volume_n = the volume of the union of the boxes [f(x_i), r], i = 1, ..., n
     q % attainment surface = the border of what q % of the runs dominate
 
-Shapes: losses (n, m), one row an observation, finite; curves (s, n), one row a run; corners of a
-surface (k, 2).
+Shapes: losses (n, m), one row per observation, finite; curves (s, n), one row per run; corners
+of a surface (k, 2).
 """
 
 from __future__ import annotations

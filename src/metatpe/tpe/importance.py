@@ -1,14 +1,17 @@
-r"""Which parameters matter: PED-ANOVA, from the marginals of the good density.
+r"""Which parameters matter: PED-ANOVA, from the marginals of the good density (Eq. 11 of the paper).
 
     V_{d,m} = gamma^2 * E_{x ~ U}[(p_d(x | good_m) / u - 1)^2]        column d of task m
     V_d     = mean of V_{d,m} over the tasks that have the column; at least one past task must
     kept    = the top k = max(1, floor(log_eta n_good)) columns by V_d      n_good of this task
 
-p_d is the marginal of the good density; against the uniform measure of the cube u = 1. Averaging
-over the tasks that have a column (the paper: over all tasks) is the same where all tasks share a
-space. At least one column is kept, where the paper keeps none below eta good observations and
-then takes every past task for the same as the current one (after a warm start neither is needed,
-see `_kernel`).
+p_d is the marginal of the good density; against the uniform measure of the cube u = 1.
+
+Departures from the paper:
+
+- The mean is over the tasks that have a column, not over all tasks. Where all tasks share a space
+  the two are the same.
+- At least one column is kept (rule `column`). The paper keeps none below eta good observations,
+  and then every similarity is 1.
 
 Shapes: importances (d,), NaN where a task has no entry in the column.
 """

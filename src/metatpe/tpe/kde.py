@@ -1,4 +1,4 @@
-r"""The Parzen estimator of mixed spaces.
+r"""The Parzen estimator of mixed spaces (Eqs. 12 and 13 of the paper).
 
     p(x) = 1/(n + 1) * (1 + sum_i prod_d k_d(x_d, c_{i,d}))     n centres and one uniform component
 
@@ -154,7 +154,7 @@ class Parzen:
     Args:
         columns: The space.
         centers: The observations, or some that stand for all, (n, d).
-        bandwidth: Of each column, (d,); left out, as the module says.
+        bandwidth: Of each column, (d,); left out, Scott's rule as above.
         n: How many observations there are; left out, the centres.
     """
 

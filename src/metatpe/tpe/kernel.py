@@ -1,4 +1,4 @@
-r"""Task kernel: how much each past task may say about the current one.
+r"""Task kernel: how much weight each past task gets (Algorithm 1, Eqs. 7 to 9 of the paper).
 
 With p the density of the good observations of the current task on the kept columns, and q_m that
 of past task m:
@@ -7,25 +7,19 @@ of past task m:
     s_m = (1 - d_m) / (1 + d_m)                                             similarity
     w_m = s_m / T,   w_0 = 1 - sum_m w_m              T tasks, the current one among them
 
-p and q_m stand here without the uniform component that the acquisition's densities have: two tasks
-do not overlap because both have one (as in the authors' code; with it, a past task whose optimum
-is far away keeps a similarity of 1/n and goes on drawing evaluations to its own best region).
+A past task is compared on the kept columns that it has; with none of them it gets no weight. If
+the current task has no observation yet, every similarity is 1.
 
-The paper estimates d_m at uniform points, which miss narrow peaks: two disjoint peaks in six
-columns then look the same. Under q_m the integrand lies in [0, 1], so the error is at most
-0.5/sqrt(S), and the points of a past task and q_m there are computed once (many past tasks share a
-number of points, so that S is smaller for each: see `_transfer`). Where the kept columns
-have at most `MAX_LISTED` cells together, the expectation is a sum over the cells, and exact. A past
-task is compared on the kept columns that it has; with none of them it gets no weight. If nothing
-is kept, since the current task has no observation yet, every similarity is 1.
+Departures from the paper:
 
-After a warm start the past is silent, w_0 = 1, while the current task has fewer than `MIN_GOOD`
-good observations: with one objective for twenty evaluations, with several until the first front
-has three members. The paper keeps no column then (eta = 2.5) and takes every past task for the
-same as the current one. But the past's best configurations have just been evaluated, and one or
-two good observations, most likely among them, are like any past task: on the 4-D ellipsoid a past
-task with the same optimum then brings 7.9 at 50 evaluations, silence 4.9, no past 9.0 (48 seeds),
-and past tasks that do not fit do less harm (benchmarks/no_harm.py).
+- p and q_m have no uniform component here, unlike the densities of the acquisition: two tasks do
+  not overlap because both have one. The authors' code does the same.
+- The paper estimates d_m at uniform points, which miss narrow peaks: two disjoint peaks in six
+  columns then look the same. Under q_m the integrand lies in [0, 1], so the error is at most
+  0.5/sqrt(S), and the points and q_m there are computed once. Many past tasks share a number of
+  points, so that S is smaller for each (`PastDensities`).
+- Where the kept columns have at most `MAX_LISTED` cells together, the expectation is a sum over
+  the cells, and exact.
 
 Shapes: nodes (M, S), S points of M past tasks that are compared on the same columns.
 """

@@ -1,7 +1,8 @@
 r"""Ranks of numbers, and how well two rankings agree.
 
-    mid-rank     place of a value in its row, counted from 0; equal values share the middle of their
-                 places, so that the values 3, 1, 1 have the mid-ranks 2.5, 1, 1
+    mid-rank     place of a value in its row, counted in intervals: the smallest of n different
+                 values has 1/2, the largest n - 1/2, and equal values share the mean of their
+                 places; 3, 1, 1 have the mid-ranks 2.5, 1, 1
     correlation  Spearman's: that of the mid-ranks
 
 Shapes: rows (..., n).

@@ -76,23 +76,23 @@ class Tuning:
 
 
 class Tuner:
-    """Tunes one study; what happens is told through `finished` and `said`.
+    """Tunes one study; calls `finished` and `remark` while it does.
 
     Args:
         tuning: What is to be done.
         finished: Called with each trial that has ended.
-        said: Called with each thing that the sampler has to say, once.
+        remark: Called with each warning of the sampler, once.
     """
 
     def __init__(
         self,
         tuning: Tuning,
         finished: Callable[[FrozenTrial, Study], None],
-        said: Callable[[str], None],
+        remark: Callable[[str], None],
     ) -> None:
         self._tuning = tuning
         self._finished = finished
-        self._said = said
+        self._remark = remark
         self._remarks: set[str] = set()
         self._workers: list[_Worker] = []
         self._asking: _Worker | None = None
@@ -220,7 +220,7 @@ class Tuner:
     def _say(self, text: str) -> None:
         if text not in self._remarks:
             self._remarks.add(text)
-            self._said(text)
+            self._remark(text)
 
     def _bury(self, worker: _Worker, study: Study) -> None:
         """Take note that a worker is no more, and replace it if it died in an evaluation."""
@@ -297,7 +297,7 @@ class _Worker:
             raise ValueError(message.text)
 
     def hear_the_rest(self) -> None:
-        """Read what it said before it ended, as far as that says what it was at."""
+        """Read its last messages, as far as they tell which trial it was at."""
         with contextlib.suppress(EOFError, OSError):
             while self.connection.poll():
                 message = self.connection.recv()

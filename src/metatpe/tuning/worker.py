@@ -88,7 +88,7 @@ def _end(*_: object) -> None:
 
 
 def work(connection: Connection, objective: Function | Command) -> None:
-    """Evaluate trials until the parent says stop, or is no more."""
+    """Evaluate trials until the parent tells it to stop, or has died."""
     signal.signal(signal.SIGTERM, _end)
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     logger = logging.getLogger("metatpe")

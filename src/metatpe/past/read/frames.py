@@ -1,4 +1,4 @@
-"""Tables of evaluations, one row a run: their columns as arrays, out of CSV files and data frames.
+"""Tables of evaluations, one row per run, as columns: from CSV files and data frames.
 
 A column holds numbers where every cell is one, and distinct values otherwise; a cell that is
 blank, NaN, NA or null is missing.
@@ -189,7 +189,7 @@ def _as_numbers(cells: Sequence[str]) -> Floats | None:
 
 
 def value_of(cell: str) -> float | bool | str | None:
-    """Return what a cell says; None where it is missing."""
+    """Return the value of a cell; None where it is missing."""
     text = cell.strip()
     if text in _MISSING:
         return None

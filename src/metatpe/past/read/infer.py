@@ -1,6 +1,6 @@
 """What the columns of a table are: which are parameters, and of what kind and range.
 
-What nobody has said about a parameter is inferred:
+What is not given about a parameter is inferred:
 
     whole numbers             an int from the smallest to the largest value
     other numbers             a float
@@ -43,7 +43,7 @@ Given = BaseDistribution | str | None  # what is known of a parameter; None: not
 
 @dataclass(frozen=True)
 class Table:
-    """What a table says: parameters as `Space.numbers` has them, and the objectives' values."""
+    """A table that was understood: parameters as `Space.numbers`, and the objectives' values."""
 
     space: Space
     numbers: Floats  # (n, d)
@@ -57,7 +57,7 @@ def understand(
     params: Sequence[str] | Mapping[str, Given] | None,
     source: str,
 ) -> Table:
-    """Return what a table says about parameters and objectives.
+    """Return the parameters and the objectives of a table.
 
     Args:
         columns: By name, all of the same length.
@@ -290,7 +290,7 @@ def parse_parameter(text: str) -> tuple[str, Given]:
 
 
 def parse_value(text: str) -> Any:
-    """Return what a text says: a whole number, another one, true or false, or itself.
+    """Return the value of a text: a whole number, another one, true or false, or itself.
 
     >>> [parse_value(text) for text in ("16", "1e-3", "true", "relu")]
     [16, 0.001, True, 'relu']

@@ -42,8 +42,8 @@ def load_tasks(
             `Task.with_defaults`.
 
     Returns:
-        One task a study, in the order of the names; studies with fewer than two finished
-        trials are left out, and that is said through `logging`, as is what `like` left out.
+        One task per study, in the order of the names. Studies with fewer than two finished
+        trials, and those that do not fit `like`, are left out; a warning is logged for each.
 
     Raises:
         ValueError: A name fits no study (the message lists the close ones), or the storage is

@@ -39,7 +39,7 @@ def task_of(
 
 
 def directions_of(directions: str | Sequence[str], n: int) -> list[str]:
-    """Return one direction an objective; a single one is that of all.
+    """Return one direction per objective; a single one is that of all.
 
     Raises:
         ValueError: A direction is neither minimize nor maximize, or their number is wrong.
