@@ -14,33 +14,14 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "metatpe"
 
-# Bottom to top. A module imports from its own layer and from those before it.
-LAYERS = [
-    {"space", "_html"},
-    {"_storage", "_frames", "_infer", "_mlflow", "_objective", "_task_file"},
-    {"tasks", "_studies", "_record", "_history", "_pareto", "_volume"},
-    {"_kde"},
-    {"_importance", "_pool"},
-    {"_kernel", "_trust"},
-    {"_acquisition"},
-    {"_transfer"},
-    {"_warm_start"},
-    {"similarity"},
-    {"sampler"},
-    {"_gp"},
-    {"transfer_sampler"},
-    {"_tune"},
-    {"metatpe"},  # the package itself, as in `from metatpe import __version__`
-    {"baselines", "viz"},
-    {"bench", "report", "_callback"},
-    {"cli"},
+# Bottom to top; ARCHITECTURE.md shows the same list. A package imports from those before it.
+ORDER = [
+    *("html", "recent", "space"),  # modules, not packages
+    *("tpe", "gp", "study", "past", "samplers", "baselines", "tuning", "viz", "bench", "report"),
+    "cli",
 ]
-HEIGHT = {name: height for height, layer in enumerate(LAYERS) for name in layer}
-WITHOUT_OPTUNA = {"_pareto", "_volume", "_kde", "_importance", "_kernel", "_trust"}
-WITHOUT_OPTUNA |= {"_pool", "_acquisition", "_transfer"}
-WITHOUT_OPTUNA |= {
-    f"_gp/{part}" for part in ("ehvi", "informed", "process", "search", "transform")
-}
+HEIGHT = {name: height for height, name in enumerate(ORDER)}
+ARRAYS_ONLY = {"recent", "tpe", "gp"}
 
 # Names of numpy.random that make or describe a generator; all others use the one hidden in numpy.
 EXPLICIT_RANDOM = {
@@ -84,19 +65,25 @@ def test_importing_metatpe_loads_no_heavy_package() -> None:
     assert not heavy & asked
 
 
-def test_every_module_has_its_place_in_the_layers() -> None:
-    unknown = {name_of(path, PACKAGE) for path in modules(PACKAGE)} - HEIGHT.keys()
-    assert not unknown, (
-        f"no layer is known for {', '.join(sorted(unknown))}; "
-        "add the name to LAYERS in tests/test_imports.py, as low as its imports allow."
-    )
+def test_folders_order_and_architecture_say_the_same() -> None:
+    folders = {name_of(path, PACKAGE) for path in modules(PACKAGE)} - {"metatpe"}
+    assert folders == set(ORDER)
+    text = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
+    (line,) = [line for line in text.splitlines() if line.strip().startswith("cli →")]
+    assert [name.strip() for name in line.split("→")] == ORDER[: ORDER.index("space") - 1 : -1]
+    for name in ORDER:
+        assert f"`{name}" in text, f"ARCHITECTURE.md does not say what {name} is for"
 
 
 def test_imports_go_one_way() -> None:
     assert upward_imports(PACKAGE) == []
 
 
-def test_the_middle_does_not_know_optuna() -> None:
+def test_no_private_name_crosses_packages() -> None:
+    assert private_imports(PACKAGE) == []
+
+
+def test_the_mathematics_does_not_know_optuna() -> None:
     assert optuna_imports(PACKAGE) == []
 
 
@@ -114,19 +101,19 @@ def test_nothing_draws_from_the_hidden_generator_of_numpy() -> None:
 @pytest.mark.parametrize(
     ("file", "source", "complaint"),
     [
-        ("_kde.py", "import metatpe.samplers.meta_tpe", "_kde.py:1: _kde imports sampler"),
-        ("_kde.py", "from metatpe import sampler", "_kde.py:1: _kde imports sampler"),
-        ("_kde.py", "from metatpe import Task", "_kde.py:1: _kde imports metatpe"),
-        ("_kde.py", "from metatpe.bench.run import run", "_kde.py:1: _kde imports bench"),
-        ("_kde.py", "from . import sampler", "_kde.py:1: _kde imports sampler"),
-        ("_kde.py", "from .sampler import S", "_kde.py:1: _kde imports sampler"),
-        ("_kde.py", "def f():\n    import metatpe.cli", "_kde.py:2: _kde imports cli"),
+        ("tpe/kde.py", "import metatpe.samplers", "tpe/kde.py:1: tpe imports samplers"),
+        ("tpe/kde.py", "from metatpe import gp", "tpe/kde.py:1: tpe imports gp"),
+        ("tpe/kde.py", "from metatpe import Task", "tpe/kde.py:1: tpe imports metatpe"),
+        ("tpe/kde.py", "from metatpe.bench.run import run", "tpe/kde.py:1: tpe imports bench"),
+        ("space.py", "from . import tpe", "space.py:1: space imports tpe"),
+        ("space.py", "from .tpe import kde", "space.py:1: space imports tpe"),
+        ("gp/ehvi.py", "def f():\n    import metatpe.cli", "gp/ehvi.py:2: gp imports cli"),
         ("viz/plot.py", "from ..bench import run", "viz/plot.py:1: viz imports bench"),
         ("viz/a/plot.py", "from ...cli import main", "viz/a/plot.py:1: viz imports cli"),
         ("viz/__init__.py", "from ..bench import run", "viz/__init__.py:1: viz imports bench"),
     ],
 )
-def test_an_import_of_a_higher_layer_is_found(
+def test_an_import_of_a_higher_package_is_found(
     file: str, source: str, complaint: str, tmp_path: Path
 ) -> None:
     write(tmp_path / file, source)
@@ -136,15 +123,15 @@ def test_an_import_of_a_higher_layer_is_found(
 @pytest.mark.parametrize(
     ("file", "source"),
     [
-        ("_kde.py", "import numpy as np\nfrom metatpe.space import Space"),
-        ("tasks.py", "from metatpe.tpe.pareto import ranks"),
-        ("viz/plot.py", "from . import style\nfrom .style import blue\nfrom ..sampler import S"),
+        ("tpe/kde.py", "import numpy as np\nfrom metatpe.space import Space"),
+        ("past/task.py", "from metatpe.study.trials import losses_of"),
+        ("viz/plot.py", "from . import style\nfrom .style import blue\nfrom ..past import task"),
         ("viz/__init__.py", "from .plot import plot\nfrom metatpe import baselines"),
-        ("cli.py", "from metatpe import __version__, bench"),
+        ("cli/bench.py", "from metatpe import __version__, bench"),
         ("__init__.py", "from metatpe.cli import main"),
     ],
 )
-def test_an_import_of_the_same_or_a_lower_layer_is_fine(
+def test_an_import_of_the_same_or_a_lower_package_is_fine(
     file: str, source: str, tmp_path: Path
 ) -> None:
     write(tmp_path / file, source)
@@ -152,13 +139,29 @@ def test_an_import_of_the_same_or_a_lower_layer_is_fine(
 
 
 @pytest.mark.parametrize(
+    ("file", "source", "n"),
+    [
+        ("viz/plot.py", "from metatpe.past.task import _holding", 1),
+        ("viz/plot.py", "from metatpe.past import _task", 1),
+        ("viz/plot.py", "from metatpe.viz.style import _grey", 0),
+        ("viz/plot.py", "from metatpe import __version__", 0),
+    ],
+)
+def test_an_import_of_a_private_name_of_another_package_is_found(
+    file: str, source: str, n: int, tmp_path: Path
+) -> None:
+    write(tmp_path / file, source)
+    assert len(private_imports(tmp_path)) == n
+
+
+@pytest.mark.parametrize(
     "source",
     ["import optuna", "import optuna.study as s", "from optuna.trial import TrialState"],
 )
-def test_an_import_of_optuna_in_the_middle_is_found(source: str, tmp_path: Path) -> None:
-    for file in ("_gp/ehvi.py", "_gp/sampler.py", "_kernel.py", "space.py"):
+def test_an_import_of_optuna_in_the_mathematics_is_found(source: str, tmp_path: Path) -> None:
+    for file in ("gp/ehvi.py", "samplers/base.py", "tpe/kernel.py", "space.py"):
         write(tmp_path / file, source)
-    assert optuna_imports(tmp_path) == ["_gp/ehvi.py:1", "_kernel.py:1"]
+    assert optuna_imports(tmp_path) == ["gp/ehvi.py:1", "tpe/kernel.py:1"]
 
 
 @pytest.mark.parametrize(
@@ -196,14 +199,9 @@ def modules(package: Path) -> list[Path]:
 
 
 def name_of(path: Path, package: Path) -> str:
-    """The name under which `LAYERS` has a file: that of the module or of its outermost package."""
+    """The name under which `ORDER` has a file: that of the module or of its outermost package."""
     first = path.relative_to(package).parts[0].removesuffix(".py")
     return "metatpe" if first == "__init__" else first
-
-
-def part_of(path: Path, package: Path) -> str:
-    """The name of a file inside of a package of ours: `_gp/ehvi`."""
-    return path.relative_to(package).with_suffix("").as_posix()
 
 
 def upward_imports(package: Path) -> list[str]:
@@ -211,16 +209,29 @@ def upward_imports(package: Path) -> list[str]:
     for path in modules(package):
         name = name_of(path, package)
         if name == "metatpe" or name not in HEIGHT:
-            continue  # what users see comes from everywhere; another test tells of unknown names
+            continue  # public names come from everywhere; another test looks for unknown names
         for line, imported in imports(path, package):
             parts = imported.split(".")
-            if parts[0] != "metatpe":
+            if parts[0] != "metatpe" or imported == "metatpe.__version__":
                 continue
-            # `metatpe.Task` is a name of the package, `metatpe.past.task.Task` one of a module.
+            # `metatpe.Task` is a name of the package itself, which is above all but the command.
             target = parts[1] if len(parts) > 1 and parts[1] in HEIGHT else "metatpe"
-            if HEIGHT[target] > HEIGHT[name]:
+            if HEIGHT.get(target, HEIGHT["cli"]) > HEIGHT[name]:
                 where = path.relative_to(package).as_posix()
                 found.append(f"{where}:{line}: {name} imports {target}")
+    return found
+
+
+def private_imports(package: Path) -> list[str]:
+    """Imports of names with one leading underscore from another package of ours."""
+    found = []
+    for path in modules(package):
+        own = name_of(path, package)
+        for line, imported in imports(path, package):
+            parts = imported.split(".")
+            is_ours = parts[0] == "metatpe" and len(parts) > 1 and parts[1] != own
+            if is_ours and any(p.startswith("_") and not p.startswith("__") for p in parts):
+                found.append(f"{path.relative_to(package).as_posix()}:{line}: {imported}")
     return found
 
 
@@ -228,7 +239,7 @@ def optuna_imports(package: Path) -> list[str]:
     return [
         f"{path.relative_to(package).as_posix()}:{line}"
         for path in modules(package)
-        if WITHOUT_OPTUNA & {name_of(path, package), part_of(path, package)}
+        if name_of(path, package) in ARRAYS_ONLY
         for line, imported in imports(path, package)
         if imported.split(".")[0] == "optuna"
     ]

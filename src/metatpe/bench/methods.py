@@ -113,6 +113,12 @@ def _meta_tpe(start: Start, *, is_naive: bool = False, has_past: bool = True) ->
     )
 
 
+def _as_published(start: Start) -> BaseSampler:
+    return MetaTPESampler.as_published(
+        start.past, n_startup_trials=start.n_start, seed=start.seed, **start.settings
+    )
+
+
 def _transfer(start: Start) -> BaseSampler:
     return TransferSampler(start.past, n_startup_trials=start.n_start, seed=start.seed)
 
@@ -161,6 +167,14 @@ _WITH_PAST = (
         "meta-tpe",
         "MetaTPESampler with the past tasks",
         _meta_tpe,
+        first="own",
+        uses_past=True,
+        settings=_TPE_SETTINGS,
+    ),
+    Method(
+        "meta-tpe-paper",
+        "the paper's text, without our rules",
+        _as_published,
         first="own",
         uses_past=True,
         settings=_TPE_SETTINGS,

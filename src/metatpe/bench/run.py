@@ -34,7 +34,7 @@ import numpy as np
 import optuna
 from numpy.typing import NDArray
 
-import metatpe
+from metatpe import __version__
 from metatpe.bench.methods import Method, Start, get_method
 from metatpe.bench.past import past_task
 from metatpe.bench.plan import Run
@@ -214,7 +214,7 @@ def _checksum(problem: str) -> str:
 
 def _versions(method: Method) -> dict[str, str]:
     packages = _PACKAGES + ((method.needs[0],) if method.needs else ())
-    versions = {"python": platform.python_version(), "metatpe": metatpe.__version__}
+    versions = {"python": platform.python_version(), "metatpe": __version__}
     for package in packages:
         try:
             versions[package] = importlib.metadata.version(package)

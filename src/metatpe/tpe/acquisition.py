@@ -1,4 +1,4 @@
-r"""The acquisition: where all tasks together expect a good configuration (Eqs. 6 and 10 of the paper).
+r"""The acquisition: where all tasks together expect a good configuration (Eqs. 6 and 10).
 
     p(x, t | good) ~ sum_m N_m^good * w_m * p(x | good_m)             m = 0 is the current task
     p(x, t | bad)  ~ sum_m N_m^bad  * w_m * p(x | bad_m)

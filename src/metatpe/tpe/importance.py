@@ -1,4 +1,4 @@
-r"""Which parameters matter: PED-ANOVA, from the marginals of the good density (Eq. 11 of the paper).
+r"""Which parameters matter: PED-ANOVA, from the marginals of the good density (Eq. 11).
 
     V_{d,m} = gamma^2 * E_{x ~ U}[(p_d(x | good_m) / u - 1)^2]        column d of task m
     V_d     = mean of V_{d,m} over the tasks that have the column; at least one past task must
