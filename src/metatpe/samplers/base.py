@@ -91,6 +91,7 @@ class PastSampler(BaseSampler):
         require("search_space", search_space, is_space, "a dictionary of Optuna distributions")
         self._search_space = dict(search_space or {})
         self._sources = as_tasks(sources)
+        self._n_objectives = {task.n_objectives for task in self._sources}
         is_drawn = start == "draw"
         self._start = (
             draw(self._sources, n_startup_trials) if is_drawn else Start(n_startup_trials)
@@ -222,6 +223,8 @@ class PastSampler(BaseSampler):
 
     def _check_objectives(self, study: Study) -> None:
         m = len(study.directions)
+        if self._n_objectives <= {m}:
+            return
         for task in self._sources:
             if task.n_objectives != m:
                 raise ValueError(
