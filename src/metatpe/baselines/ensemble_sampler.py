@@ -31,6 +31,7 @@ from metatpe.samplers.surrogate import (
     Surrogate,
     best_configuration,
     expected_improvement,
+    observed,
     or_average,
 )
 from metatpe.space import Floats, Ints
@@ -77,16 +78,9 @@ class EnsembleSampler(PastSampler):
     def propose(self, moment: Moment, rng: np.random.Generator) -> Plan:
         """Choose a configuration once the start-up trials are done."""
         rng.random()  # MetaTPESampler's epsilon; without it, stored runs would differ
-        past, done = self.past_in(moment.space), moment.observations
+        past = self.past_in(moment.space)
         models, every = past.models(moment.objective_names), range(len(past.names))
-        study = Observed.of(
-            moment.space.columns,
-            models.encoder,
-            done.X,
-            done.losses,
-            done.violation,
-            moment.running,
-        )
+        study = observed(moment, models.encoder)
         own = fit_all(models.encoder, study.X, study.y)
         weights = self._weights(study, own, models.of(every), self.rng(moment.trial, "weights"))
         if len(study.running):

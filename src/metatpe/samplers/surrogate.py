@@ -13,6 +13,7 @@ import numpy as np
 
 from metatpe.gp.branches import Branches
 from metatpe.gp.ehvi import Boxes
+from metatpe.gp.models import Observed
 from metatpe.gp.process import Encoder
 from metatpe.gp.search import candidates, climb
 from metatpe.samplers.base import PastSampler
@@ -33,6 +34,14 @@ class Surrogate:
     reached: Floats  # (n, m), what has been reached
     good: Floats  # (k, d), good configurations of the study, to look for better ones nearby
     past_best: Floats  # (k, d), good configurations of the past
+
+
+def observed(moment: Moment, encoder: Encoder) -> Observed:
+    """Return the observations of a moment as models see them."""
+    done = moment.observations
+    return Observed.of(
+        moment.space.columns, encoder, done.X, done.losses, done.violation, moment.running
+    )
 
 
 def is_new_in(moment: Moment, branches: Branches) -> Callable[[Floats], Mask]:

@@ -25,6 +25,7 @@ from metatpe.samplers.surrogate import (
     best_configuration,
     expected_improvement,
     is_new_in,
+    observed,
 )
 from metatpe.space import Floats, Ints
 from metatpe.study.moment import Moment
@@ -107,15 +108,7 @@ class TransferSampler(PastSampler):
         past = self.past_in(moment.space)
         models, is_own = past.models(moment.objective_names), self._is_own_turn(moment, past)
         chosen = np.arange(0) if is_own else self._chosen(moment, past)
-        done = moment.observations
-        study = Observed.of(
-            moment.space.columns,
-            models.encoder,
-            done.X,
-            done.losses,
-            done.violation,
-            moment.running,
-        )
+        study = observed(moment, models.encoder)
         fitted = _fitted(study, models, chosen)
         reason: Reason = "own" if is_own else "weighed" if past.names else "no_past"
         weights = {} if is_own else _weights(fitted, past.names, chosen)

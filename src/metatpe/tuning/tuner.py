@@ -29,7 +29,7 @@ from optuna.storages import BaseStorage
 from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
-from metatpe.past.read.storage import StorageError, open_storage, plain_errors
+from metatpe.past.read.storage import StorageError, open_storage, plain_errors, study_errors
 from metatpe.past.read.studies import load_tasks
 from metatpe.samplers.meta_tpe import MetaTPESampler
 from metatpe.samplers.transfer import TransferSampler
@@ -43,7 +43,6 @@ from metatpe.tuning.worker import (
     Open,
     Ready,
     Remark,
-    study_errors,
     work,
 )
 
@@ -140,7 +139,7 @@ class Tuner:
             except BaseException:
                 self._end_workers()
                 raise
-            with study_errors(self._tuning.storage, self._tuning.study):
+            with study_errors(self._tuning.storage, self._tuning.study, doing="tuned"):
                 self._run(study, self._tuning.logs or Path(folder))
         return study
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import signal
-from collections.abc import Iterator
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -26,7 +25,7 @@ from optuna.samplers import BaseSampler
 from optuna.study import Study
 from optuna.trial import Trial, TrialState
 
-from metatpe.past.read.storage import StorageError, open_storage, plain_errors
+from metatpe.past.read.storage import open_storage, study_errors
 from metatpe.study.record import MAX_CHARACTERS
 from metatpe.tuning.objective import Command, EvaluationError, Function, Output
 
@@ -104,18 +103,18 @@ def work(connection: Connection, objective: Function | Command) -> None:
 
 
 def _serve(connection: Connection, objective: Function | Command, given: Open) -> None:
-    with study_errors(given.storage, given.study):
+    with study_errors(given.storage, given.study, doing="tuned"):
         storage = open_storage(given.storage)
         study = optuna.load_study(study_name=given.study, storage=storage, sampler=given.sampler)
     while True:
         connection.send(Idle())
         if not connection.recv():
             return
-        with study_errors(given.storage, given.study):
+        with study_errors(given.storage, given.study, doing="tuned"):
             trial = study.ask()
         connection.send(Asked(trial.number))
         output = Output(*(given.folder / f"{trial.number}.{end}" for end in ("out", "err")))
-        with study_errors(given.storage, given.study):
+        with study_errors(given.storage, given.study, doing="tuned"):
             _evaluate(study, trial, objective, output, given.names)
         connection.send(Finished(trial.number))
 
@@ -151,15 +150,3 @@ def _fail(study: Study, trial: Trial, output: Output, error: str) -> None:
 
 def _shortened(error: str) -> str:
     return (error.strip().splitlines() or [""])[0][: MAX_CHARACTERS // 8]
-
-
-@contextlib.contextmanager
-def study_errors(storage: str, study: str) -> Iterator[None]:
-    """Say in one sentence that the storage does not answer, or that the study is gone."""
-    with plain_errors(storage):
-        try:
-            yield
-        except KeyError:
-            if study in optuna.get_all_study_names(open_storage(storage)):
-                raise
-            raise StorageError(f"study {study!r} was deleted while it was tuned.") from None

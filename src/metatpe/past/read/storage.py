@@ -97,15 +97,15 @@ def plain_errors(storage: StorageName) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def study_errors(storage: BaseStorage, name: str) -> Iterator[None]:
-    """The same while one study is read, which somebody may delete at that time."""
+def study_errors(storage: StorageName, name: str, *, doing: str = "read") -> Iterator[None]:
+    """The same while one study is used, which somebody may delete at that time."""
     with plain_errors(storage):
         try:
             yield
         except KeyError:
-            if name in (s.study_name for s in storage.get_all_studies()):
+            if name in (s.study_name for s in open_storage(storage).get_all_studies()):
                 raise
-            raise StorageError(f"study {name!r} was deleted while it was read.") from None
+            raise StorageError(f"study {name!r} was deleted while it was {doing}.") from None
 
 
 def masked(text: str) -> str:
