@@ -196,7 +196,7 @@ def _entries(group: Curves, n: int, against: str, ranks: Mapping[str, float]) ->
                 mean=float(values.mean()),
                 se=_standard_error(values),
                 rank=ranks.get(method),
-                versus=None if method == against else _compare(group, n, method, against),
+                versus=None if method == against else compare(group, n, method, against),
             )
             entries.append(entry)
     return entries
@@ -217,7 +217,8 @@ def _mean_ranks(ranks: Sequence[Mapping[str, float]]) -> dict[str, float]:
     return {method: float(np.mean([r[method] for r in ranks])) for method in _shared(ranks)}
 
 
-def _compare(group: Curves, n: int, method: str, against: str) -> Comparison | None:
+def compare(group: Curves, n: int, method: str, against: str) -> Comparison | None:
+    """Return one method beside another after n evaluations; None where they share no seed."""
     mine, theirs = group.at(method, n), group.at(against, n)
     seeds = _shared([mine, theirs])
     if not seeds:
