@@ -10,7 +10,6 @@ import pytest
 from helpers import MIXED, locked, random_points
 from test_gp import ENCODE, botorch_model, fitted, needs_botorch, smooth
 
-from metatpe.tpe.pareto import order
 from metatpe.baselines.ensemble import (
     Ensemble,
     discordant,
@@ -23,6 +22,7 @@ from metatpe.baselines.ensemble import (
 )
 from metatpe.baselines.parego import Scalarisation
 from metatpe.space import Floats, Ints
+from metatpe.tpe.pareto import order
 
 RHO = 0.4
 

@@ -11,8 +11,8 @@ from helpers import INF, MIXED, random_points, task_of
 from optuna.distributions import FloatDistribution, IntDistribution
 
 from metatpe import Space, Task
-from metatpe.tpe.pareto import order
 from metatpe.past.start import first_configurations, turned_round, warm_starts
+from metatpe.tpe.pareto import order
 
 
 def ranked(name: str, n: int = 20) -> list[dict[str, Any]]:

@@ -7,18 +7,18 @@ from dataclasses import dataclass, field
 import numpy as np
 import optuna
 import pytest
-import reference
 from helpers import MIXED, plain_columns, random_points, whole_space
 from optuna.distributions import FloatDistribution
+from oracle import reference
 
 from metatpe import MetaTPESampler, Space, Task, transfer_history
-from metatpe.tpe import kernel as kernel_module
 from metatpe import sampler as sampler_module
+from metatpe.past.densities import Past, Settings
+from metatpe.space import Columns, Floats
+from metatpe.tpe import kernel as kernel_module
 from metatpe.tpe.acquisition import Densities, draw_candidates, score
 from metatpe.tpe.kde import Parzen, sample_kernels
 from metatpe.tpe.pareto import levels, split
-from metatpe.past.densities import Past, Settings
-from metatpe.space import Columns, Floats
 
 GAMMA, ETA, N_POINTS = 0.2, 2.0, 60
 SETTINGS = Settings(GAMMA, ETA, N_POINTS, is_naive=False)

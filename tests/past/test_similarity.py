@@ -13,9 +13,9 @@ from optuna.distributions import (
 )
 
 from metatpe import Space, Task, gamma_similarity, importance
-from metatpe.tpe.kde import Parzen
 from metatpe.past.densities import Past, Settings, similarities_to
 from metatpe.space import Floats
+from metatpe.tpe.kde import Parzen
 
 SETTINGS = Settings(gamma=0.1, eta=2.5, n_mc_samples=100, is_naive=False)
 UNIT = FloatDistribution(0, 1)

@@ -22,8 +22,8 @@ from optuna.study import Study
 from optuna.trial import TrialState, create_trial
 
 from metatpe import MetaTPESampler, Space, Task, load_tasks
-from metatpe.tpe.pareto import order
 from metatpe.study.trials import is_counted
+from metatpe.tpe.pareto import order
 
 UNIT = FloatDistribution(0, 1)
 CHOICES = CategoricalDistribution

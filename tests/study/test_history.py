@@ -17,8 +17,8 @@ from studies import GRID, ONE, SPACE, SQUARE, TWO, evaluate, frozen, new_study, 
 from metatpe import Space
 from metatpe.study.history import History, Observations
 from metatpe.study.moment import Moment
-from metatpe.study.seen import Seen
 from metatpe.study.record import Plan, system_attributes
+from metatpe.study.seen import Seen
 
 MINIMIZE, MAXIMIZE = StudyDirection.MINIMIZE, StudyDirection.MAXIMIZE
 NAN = float("nan")

@@ -9,12 +9,12 @@ from hypothesis.extra.numpy import arrays
 from scipy.stats import mannwhitneyu, norm, rankdata, spearmanr
 
 from metatpe import Space, Task
-from metatpe.tpe.kde import Parzen
-from metatpe.tpe.pareto import levels, order
 from metatpe.past.densities import Past, Settings, similarities_to
 from metatpe.samplers.guards import chance_of_the_past, is_upside_down, trust
-from metatpe.tpe.ranking import mid_ranks, rank_correlation
 from metatpe.space import Floats
+from metatpe.tpe.kde import Parzen
+from metatpe.tpe.pareto import levels, order
+from metatpe.tpe.ranking import mid_ranks, rank_correlation
 
 SETTINGS = Settings(gamma=0.1, eta=2.5, n_mc_samples=100, is_naive=False)
 few = st.sampled_from([-1.0, 0.0, 0.5, 2.0])
