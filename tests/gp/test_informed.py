@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 from helpers import MIXED, locked, random_points
+from processes import DEGENERATE, ENCODE, fitted
 from scipy.optimize import approx_fprime
 from scipy.spatial.distance import cdist
 from scipy.stats import multivariate_normal, norm
-from test_gp import DEGENERATE, ENCODE, fitted
 
 from metatpe.gp.informed import InformedProcess, _Loss, inform, means
 from metatpe.gp.process import GaussianProcess, Pairs

@@ -1,23 +1,17 @@
-"""Gaussian processes on arrays: scores, models, boxes of the undominated part, the search."""
+"""The Gaussian process of one task: its posterior, its fit, and what it was fitted to."""
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import replace
-from importlib.util import find_spec
 
 import numpy as np
 import pytest
-from helpers import INF, MIXED, NAN, locked, random_points
-from hypothesis import given
-from hypothesis import strategies as st
+from helpers import MIXED, NAN, locked, random_points
+from processes import DEGENERATE, ENCODE, botorch_model, fitted, needs_botorch, smooth
 from scipy.optimize import approx_fprime
 from scipy.stats import multivariate_normal, norm
 
-from metatpe.gp.ehvi import Boxes, log_h
-from metatpe.gp.models import MAX_OBSERVATIONS, thinned
 from metatpe.gp.process import (
-    Encoder,
     GaussianProcess,
     Pairs,
     _negative_log_posterior,
@@ -25,94 +19,7 @@ from metatpe.gp.process import (
     matern,
     squared_distances,
 )
-from metatpe.gp.search import candidates, climb
-from metatpe.gp.transform import scores
-from metatpe.space import Floats, Mask
-
-needs_botorch = pytest.mark.skipif(
-    find_spec("botorch") is None, reason="the extra `gp` is not installed"
-)
-
-ENCODE = Encoder(MIXED.columns)
-
-
-def smooth(X: Floats) -> Floats:  # (n, d) -> (n,)
-    """Return a function of points of the mixed space, standardised."""
-    y = np.sin(3.0 * X[:, 0]) + X[:, 1] ** 2 + 0.5 * X[:, 2] - 0.3 * (X[:, 4] > 0.5)
-    return (y - y.mean()) / y.std()
-
-
-def fitted(X: Floats, y: Floats) -> GaussianProcess:
-    return fit(ENCODE(X), y, ENCODE.owner, ~np.isnan(X).all(axis=0))
-
-
-# Scores -----------------------------------------------------------------------------------------
-
-
-def test_losses_that_are_close_to_normal_are_standardised(rng: np.random.Generator) -> None:
-    y = rng.normal(5.0, 3.0, size=(200, 2))
-    np.testing.assert_allclose(scores(y, np.zeros(200)), (y - y.mean(axis=0)) / y.std(axis=0))
-
-
-def test_losses_over_orders_of_magnitude_become_logarithms(rng: np.random.Generator) -> None:
-    log_y = rng.normal(-3.0, 2.0, size=(200, 1))
-    expected = (log_y - log_y.mean()) / log_y.std()
-    np.testing.assert_allclose(scores(np.exp(log_y), np.zeros(200)), expected)
-    np.testing.assert_allclose(scores(-np.exp(-log_y), np.zeros(200)), expected)
-
-
-def test_heavy_tails_of_both_signs_become_normal_quantiles(rng: np.random.Generator) -> None:
-    y = rng.standard_cauchy(size=(101, 1))
-    z = scores(y, np.zeros(101))[:, 0]
-    assert (np.argsort(z) == np.argsort(y[:, 0])).all()
-    np.testing.assert_allclose(np.sort(z), norm.ppf((np.arange(101) + 0.5) / 101), atol=1e-12)
-
-
-def test_infeasible_pruned_and_infinite_losses_are_as_bad_as_the_worst() -> None:
-    losses = np.array([[1.0], [2.0], [3.0], [-9.0], [INF], [-INF]])
-    z = scores(losses, np.array([0.0, 0.0, 0.0, 1.0, 0.0, 0.0]))[:, 0]
-    assert z[0] < z[1] < z[2] == z[3] == z[4]
-    assert z[5] == z[0]
-
-
-@pytest.mark.parametrize("losses", [[], [4.0], [2.0, 2.0, 2.0], [INF, INF], [1e308, 1e308]])
-def test_a_constant_objective_is_zero_everywhere(losses: list[float]) -> None:
-    y = np.array(losses).reshape(-1, 1)
-    np.testing.assert_array_equal(scores(y, np.zeros(len(y))), np.zeros_like(y))
-
-
-def test_losses_of_the_size_of_the_largest_float_do_not_overflow() -> None:
-    assert np.isfinite(scores(np.array([[-1.7e308], [1.7e308], [0.0]]), np.zeros(3))).all()
-
-
-# Models -----------------------------------------------------------------------------------------
-
-
-def botorch_model(model: GaussianProcess, features: Floats, y: Floats) -> object:
-    """Return the process as BoTorch has it."""
-    import torch
-    from botorch.models import SingleTaskGP
-    from gpytorch.constraints import GreaterThan
-    from gpytorch.kernels import MaternKernel, ScaleKernel
-    from gpytorch.likelihoods import GaussianLikelihood
-    from gpytorch.means import ZeroMean
-
-    # A length scale that is nearly infinite where a feature has no part.
-    scale = torch.from_numpy(np.maximum(model.scale, 1e-8))
-    matern = MaternKernel(nu=2.5, ard_num_dims=features.shape[1])
-    matern.lengthscale = 1.0 / scale
-    kernel = ScaleKernel(matern)
-    kernel.outputscale = model.amplitude
-    likelihood = GaussianLikelihood(noise_constraint=GreaterThan(1e-8))
-    likelihood.noise = model.amplitude * model.noise
-    return SingleTaskGP(
-        torch.from_numpy(features),
-        torch.from_numpy(y[:, None]),
-        likelihood=likelihood.double(),
-        covar_module=kernel.double(),
-        mean_module=ZeroMean(),
-        outcome_transform=None,
-    )
+from metatpe.space import Floats
 
 
 @needs_botorch
@@ -248,16 +155,6 @@ def test_a_column_that_a_task_never_used_changes_no_prediction(rng: np.random.Ge
     np.testing.assert_allclose(model.predict(ENCODE(Z)), before)
 
 
-DEGENERATE: dict[str, tuple[list[int], list[float]]] = {  # rows of some points, and losses
-    "none": ([], []),
-    "one": ([0], [0.0]),
-    "constant": ([0, 1, 2], [0.0, 0.0, 0.0]),
-    "one point 30 times": ([0] * 30, [0.0] * 30),
-    "two points, noise": ([0] * 15 + [1] * 15, [1.0, -1.0] * 15),
-    "contradiction": ([0, 0, 1, 1, 2, 2], [2.0, -2.0, 0.0, 0.0, 1.0, -1.0]),
-}
-
-
 @pytest.mark.parametrize(("rows", "y"), DEGENERATE.values(), ids=DEGENERATE)
 def test_a_degenerate_set_gives_finite_predictions(
     rows: list[int], y: list[float], rng: np.random.Generator
@@ -281,178 +178,3 @@ def test_a_believed_point_keeps_the_mean_and_loses_its_variance(rng: np.random.G
         believing.predict(everywhere)[0], model.predict(everywhere)[0], atol=0.02
     )
     assert (believing.predict(ENCODE(Z))[1] < 2.0 * model.noise).all()
-
-
-def test_of_very_many_observations_the_best_and_some_of_the_others_are_kept() -> None:
-    kept = thinned(np.arange(5000))
-    assert len(set(kept.tolist())) == len(kept) == MAX_OBSERVATIONS
-    assert kept[: MAX_OBSERVATIONS // 2].tolist() == list(range(MAX_OBSERVATIONS // 2))
-    assert kept[-1] == 4999
-    few = np.arange(MAX_OBSERVATIONS)
-    assert thinned(few) is few
-
-
-# EHVI -----------------------------------------------------------------------------------
-
-
-@st.composite
-def fronts(draw: st.DrawFn) -> tuple[Floats, Floats]:  # (n, m), (m,)
-    """Points with many equal coordinates, and a reference that may lie anywhere among them."""
-    m = draw(st.integers(1, 5))
-    small = st.integers(0, 3)
-    points = draw(st.lists(st.tuples(*[small] * m), max_size=12))
-    reference = draw(st.tuples(*[st.integers(0, 4)] * m))
-    return np.array(points, dtype=float).reshape(-1, m), np.array(reference, dtype=float)
-
-
-@given(fronts())
-def test_each_undominated_point_is_in_one_box_and_a_dominated_one_in_none(
-    case: tuple[Floats, Floats],
-) -> None:
-    points, reference = case
-    boxes, m = Boxes.of(locked(points), locked(reference)), len(reference)
-    everywhere = np.array(list(itertools.product(np.arange(5) - 0.5, repeat=m)))
-    is_free = (everywhere < reference).all(axis=1)
-    is_free &= ~(points[None] < everywhere[:, None]).all(axis=2).any(axis=1)
-    is_above = (boxes.lower[None] < everywhere[:, None]).all(axis=2)
-    is_below = (everywhere[:, None] <= boxes.upper[None]).all(axis=2)
-    np.testing.assert_array_equal((is_above & is_below).sum(axis=1), is_free)
-
-
-@pytest.mark.parametrize("m", [1, 2, 3, 4, 5])
-def test_the_boxes_and_the_dominated_hypervolume_fill_the_space(
-    m: int, rng: np.random.Generator
-) -> None:
-    import moocore
-
-    points, reference, low = rng.normal(size=(30, m)), np.ones(m), np.full(m, -5.0)
-    boxes = Boxes.of(points, reference)
-    volume = np.prod(boxes.upper - np.maximum(boxes.lower, low), axis=1).sum()
-    dominated = moocore.hypervolume(points, ref=reference)
-    assert volume + dominated == pytest.approx(6.0**m)
-
-
-def improvements(samples: Floats, front: Floats, reference: Floats) -> Floats:  # (S, m) -> (S,)
-    """Return the hypervolume that each sample adds, by another library."""
-    import moocore
-
-    before = moocore.hypervolume(front, ref=reference) if len(front) else 0.0
-    clipped = np.minimum(samples, reference)
-    return np.array(
-        [moocore.hypervolume(np.vstack([front, s[None]]), ref=reference) - before for s in clipped]
-    )
-
-
-@pytest.mark.parametrize("m", [2, 3, 4])
-def test_ehvi_is_the_mean_hypervolume_of_samples(m: int, rng: np.random.Generator) -> None:
-    front, reference = locked(rng.normal(size=(12, m))), np.full(m, 1.5)
-    mean, sd = rng.normal(size=(3, m)), rng.uniform(0.3, 1.0, size=(3, m))
-    log_ehvi = Boxes.of(front, reference).log_improvement(mean, sd)
-    for c in range(3):
-        found = improvements(mean[c] + sd[c] * rng.normal(size=(4000, m)), front, reference)
-        error = found.std() / np.sqrt(4000)
-        assert np.exp(log_ehvi[c]) == pytest.approx(found.mean(), abs=5 * error)
-
-
-@needs_botorch
-@pytest.mark.parametrize("m", [2, 3, 4])
-def test_ehvi_is_that_of_botorch(m: int, rng: np.random.Generator) -> None:
-    import torch
-    from botorch.acquisition.multi_objective import ExpectedHypervolumeImprovement
-    from botorch.utils.multi_objective.box_decompositions import NondominatedPartitioning
-    from botorch.utils.testing import MockModel, MockPosterior
-
-    front, reference = rng.normal(size=(12, m)), np.full(m, 1.5)
-    mean, sd = rng.normal(size=(20, m)), rng.uniform(0.3, 1.0, size=(20, m))
-    tensors = [torch.from_numpy(a)[:, None] for a in (-mean, sd**2)]
-    theirs = ExpectedHypervolumeImprovement(
-        model=MockModel(MockPosterior(mean=tensors[0], variance=tensors[1])),
-        ref_point=(-reference).tolist(),
-        partitioning=NondominatedPartitioning(
-            ref_point=torch.from_numpy(-reference), Y=torch.from_numpy(-front)
-        ),
-    )
-    expected = theirs(torch.zeros(20, 1, 1, dtype=torch.float64)).numpy()
-    found = Boxes.of(front, reference).log_improvement(mean, sd)
-    np.testing.assert_allclose(np.exp(found), expected, rtol=1e-6)
-
-
-def test_with_one_objective_ehvi_is_the_expected_improvement() -> None:
-    boxes = Boxes.of(np.array([[0.5], [2.0]]), np.array([2.2]))
-    z = (0.5 - 0.7) / 0.3
-    expected = 0.3 * (norm.pdf(z) + z * norm.cdf(z))
-    found = np.exp(boxes.log_improvement(np.array([[0.7]]), np.array([[0.3]])))
-    np.testing.assert_allclose(found, [expected])
-
-
-@pytest.mark.parametrize("m", [1, 2, 3])
-def test_without_a_front_the_whole_box_is_to_be_won(m: int) -> None:
-    boxes = Boxes.of(np.empty((0, m)), np.zeros(m))
-    sure = boxes.log_improvement(np.full((1, m), -2.0), np.full((1, m), 1e-6))
-    np.testing.assert_allclose(np.exp(sure), [2.0**m])
-
-
-def test_hopeless_candidates_still_have_an_order() -> None:
-    front = np.array([[0.0, 1.0], [1.0, 0.0]])
-    boxes = Boxes.of(front, np.array([2.0, 2.0]))
-    mean = np.array([[50.0, 50.0], [100.0, 100.0], [1e5, 1e5], [1e7, 1e7]])
-    log_ehvi = boxes.log_improvement(mean, np.ones((4, 2)))
-    assert np.isfinite(log_ehvi).all()
-    assert (np.diff(log_ehvi) < 0.0).all()
-
-
-def test_log_h_is_the_logarithm_where_that_can_be_computed() -> None:
-    z = np.linspace(-6.0, 6.0, 50)
-    np.testing.assert_allclose(log_h(z), np.log(norm.pdf(z) + z * norm.cdf(z)), rtol=1e-6)
-    far = np.array([-1e5, -1e4 - 1, -1e4 + 1, -1e3, -30.0, -1.0 - 1e-9, -1.0])
-    assert (np.diff(log_h(far)) > 0.0).all()
-
-
-# The search -------------------------------------------------------------------------------------
-
-
-def anywhere(X: Floats) -> Mask:
-    return np.ones(len(X), dtype=np.bool_)
-
-
-def test_the_search_climbs_to_the_best_configuration_and_stays_on_the_grid(
-    rng: np.random.Generator,
-) -> None:
-    columns = MIXED.columns
-    top = np.array([0.123, 0.456, 0.3, columns.points[3][20], 5 / 6])
-
-    def score(X: Floats) -> Floats:
-        np.testing.assert_array_equal(columns.snap(X), X)
-        return -((X - top) ** 2).sum(axis=1)
-
-    found = climb(candidates(columns, X_NONE, 500, rng), columns, score, anywhere, rng)
-    np.testing.assert_allclose(found, top, atol=0.02)
-    np.testing.assert_allclose(found[2:], top[2:])
-
-
-def test_the_search_never_leaves_what_is_allowed(rng: np.random.Generator) -> None:
-    columns = MIXED.columns
-
-    def is_left(X: Floats) -> Mask:
-        return np.asarray(X[:, 0] < 0.4)
-
-    X = candidates(columns, X_NONE, 300, rng)
-    found = climb(X[is_left(X)], columns, lambda X: X[:, 0], is_left, rng)
-    assert 0.35 < found[0] < 0.4
-
-
-def test_the_whole_of_a_small_space_is_scored(rng: np.random.Generator) -> None:
-    columns = MIXED.columns.take([2, 4])
-    X = candidates(columns, np.empty((0, 2)), 3, rng)
-    assert len(np.unique(X, axis=0)) == len(X) == 15
-
-
-def test_neighbours_of_good_ones_keep_most_of_their_coordinates(rng: np.random.Generator) -> None:
-    good = np.array(random_points(MIXED.columns, 1, rng))
-    good[0, 1] = NAN  # of a conditional parameter any value will do
-    near = candidates(MIXED.columns, good, 400, rng)[400:]
-    assert not np.isnan(near).any()
-    assert 0.4 < (near == good)[:, [0, 2, 3, 4]].mean() < 0.95
-
-
-X_NONE = np.empty((0, len(MIXED)))

@@ -167,10 +167,8 @@ def target_of(space: Space, n: int, n_good: int, rng: np.random.Generator) -> De
 def test_the_acquisition_of_many_tasks_is_that_of_each_where_all_kernels_are_used(
     space: Space, rng: np.random.Generator
 ) -> None:
-    past, target = (
-        densities_of(random_tasks(12, 40, space, rng), space),
-        target_of(space, 30, 3, rng),
-    )
+    past = densities_of(random_tasks(12, 40, space, rng), space)
+    target = target_of(space, 30, 3, rng)
     weights = locked(np.full(13, 1 / 13))
     candidates = locked(draw_candidates([target, *past.tasks], weights, 20, rng=rng))
     exact = past.score(target, weights, candidates, rng=rng)
@@ -190,10 +188,8 @@ def test_the_acquisition_of_many_tasks_is_that_of_each_where_all_kernels_are_use
 def test_a_target_without_bad_observations_is_scored(
     space: Space, rng: np.random.Generator
 ) -> None:
-    past, target = (
-        densities_of(random_tasks(3, 40, space, rng), space),
-        target_of(space, 1, 1, rng),
-    )
+    past = densities_of(random_tasks(3, 40, space, rng), space)
+    target = target_of(space, 1, 1, rng)
     X, weights = random_points(space.columns, 20, rng), np.full(4, 0.25)
     exact = past.score(target, weights, X, rng=rng)
     scores = as_if_large(past).score(target, weights, X, rng=rng)
@@ -203,10 +199,8 @@ def test_a_target_without_bad_observations_is_scored(
 def test_a_pick_by_a_part_of_the_kernels_is_one_of_the_best_by_all(
     rng: np.random.Generator,
 ) -> None:
-    past, target = (
-        densities_of(random_tasks(60, 100, CUBE, rng), CUBE),
-        target_of(CUBE, 50, 5, rng),
-    )
+    past = densities_of(random_tasks(60, 100, CUBE, rng), CUBE)
+    target = target_of(CUBE, 50, 5, rng)
     places = []
     for _ in range(20):
         weights = rng.dirichlet(np.ones(61))
