@@ -47,6 +47,7 @@ from metatpe.bench.records import (
     read_finished,
     write_record,
 )
+from metatpe.study.access import is_enqueued
 from metatpe.study.record import transfer_history
 
 _PACKAGES = ("numpy", "scipy", "optuna", "moocore")
@@ -187,7 +188,7 @@ def _with_origins(
     records = {record.number: record for record in transfer_history(study)}
     for trial in study.get_trials(deepcopy=False):
         i = trial.number
-        if "fixed_params" in trial.system_attrs and i < len(found):
+        if is_enqueued(trial) and i < len(found):
             origin = "warm_start" if method.first == "warm" and i < n_warm else "random"
             found[i] = replace(found[i], origin=origin)
         elif i in records:

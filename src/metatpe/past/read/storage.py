@@ -23,16 +23,12 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from optuna.exceptions import ExperimentalWarning, StorageInternalError
-from optuna.storages import (
-    BaseStorage,
-    GrpcStorageProxy,
-    JournalStorage,
-    RDBStorage,
-    get_storage,
-)
+from optuna.storages import BaseStorage, GrpcStorageProxy, JournalStorage, RDBStorage
 from optuna.storages.journal import JournalFileBackend
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import SQLAlchemyError
+
+from metatpe.study.access import as_storage
 
 StorageName = str | os.PathLike[str] | BaseStorage
 
@@ -60,7 +56,7 @@ def open_storage(storage: StorageName, *, create: bool = False) -> BaseStorage:
         StorageError: It is down, locked, damaged, not there, or lacks a driver.
     """
     if isinstance(storage, BaseStorage):
-        return get_storage(storage)
+        return as_storage(storage)
     name = os.fspath(storage)
     with plain_errors(name):
         if name.startswith("grpc://"):
@@ -140,7 +136,7 @@ def _open_database(url: str, *, create: bool) -> BaseStorage:
         # Without it a host that does not answer at all is waited for by the minute.
         arguments = {"connect_timeout": int(str(parsed.query.get("connect_timeout", _SECONDS)))}
     options = {"connect_args": arguments} if arguments else None
-    return get_storage(RDBStorage(url, options, skip_table_creation=not create))
+    return as_storage(RDBStorage(url, options, skip_table_creation=not create))
 
 
 def _parsed(url: str) -> URL:
