@@ -1,174 +1,197 @@
-"""Trust in past tasks: rank correlation with the current task's results, and its limits."""
+"""The guards: silence, trust and turns, and what the weights are with and without them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from typing import Any
 
 import numpy as np
 import pytest
-from helpers import MIXED, NAN, locked, random_points
+from helpers import MIXED, locked, random_points, task_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
-from scipy.stats import mannwhitneyu, norm, rankdata, spearmanr
+from optuna.trial import FrozenTrial, create_trial
+from scipy.stats import mannwhitneyu, norm
+from studies import ONE, new_study, random_sampler
 
-from metatpe import Space, Task
-from metatpe.past.densities import Past, Settings, similarities_to
-from metatpe.samplers.guards import chance_of_the_past, is_upside_down, trust
+from metatpe import Task
+from metatpe.past.known import Past
+from metatpe.samplers.densities import DensityRatio, judged
+from metatpe.samplers.guards import MIN_GOOD, N_JUDGED, Rules, chance_of_the_past, trust
 from metatpe.space import Floats
-from metatpe.tpe.kde import Parzen
-from metatpe.tpe.pareto import levels, order
-from metatpe.tpe.ranking import mid_ranks, rank_correlation
-
-SETTINGS = Settings(gamma=0.1, eta=2.5, n_mc_samples=100, is_naive=False)
-few = st.sampled_from([-1.0, 0.0, 0.5, 2.0])
+from metatpe.study.history import History
+from metatpe.study.moment import Moment
+from metatpe.tpe.kernel import task_weights
+from metatpe.tpe.ranking import rank_correlation
 
 
-@given(arrays(np.float64, (2, 9), elements=few))
-@settings(derandomize=True)
-def test_ranks_and_their_correlation_are_those_of_scipy(values: Floats) -> None:
-    a, b = locked(values)
-    np.testing.assert_array_equal(mid_ranks(a) + 0.5, rankdata(a))
-    correlation = rank_correlation(a[None], b)[0]
-    if np.ptp(a) > 0 and np.ptp(b) > 0:
-        assert correlation == pytest.approx(spearmanr(a, b).statistic, abs=1e-12)
-    else:
-        assert correlation == 0.0
+def test_the_paper_has_none_of_the_rules() -> None:
+    assert {getattr(Rules.none(), rule.name) for rule in fields(Rules)} == {False}
+    assert {getattr(Rules(), rule.name) for rule in fields(Rules)} == {True}
 
 
-def test_a_past_task_that_is_right_or_says_nothing_is_trusted_in_full() -> None:
-    level = np.arange(10)
-    scores = np.stack([-1.0 * level, -(level**3.0), np.zeros(10)])
-    np.testing.assert_array_equal(trust(scores, level), 1.0)
+# Trust -------------------------------------------------------------------------------------------
 
 
-def test_a_past_task_that_is_upside_down_is_trusted_the_less_the_more_was_observed() -> None:
-    believed = [trust(np.arange(n)[None] * 1.0, np.arange(n))[0] for n in (2, 5, 10, 20, 50)]
-    assert believed == pytest.approx([2 * norm.cdf(-np.sqrt(n - 1)) for n in (2, 5, 10, 20, 50)])
-    assert believed == sorted(believed, reverse=True)
-    assert believed[-1] < 1e-10
+def test_a_past_task_whose_order_is_no_worse_than_chance_is_trusted_in_full() -> None:
+    assert trust(locked(np.array([0.0, 0.1, 3.0, 100.0]))).tolist() == [1.0] * 4
 
 
-def test_one_observation_says_nothing() -> None:
-    for n in (0, 1):
-        np.testing.assert_array_equal(trust(np.zeros((3, n)), np.zeros(n, dtype=np.int64)), 1.0)
+def test_a_reversed_past_task_is_trusted_the_less_the_more_was_observed() -> None:
+    z = -np.sqrt(np.array([2, 5, 10, 20, 50]) - 1.0)  # of a rank correlation of one
+    found = trust(z)
+    np.testing.assert_allclose(found, 2 * norm.cdf(z))
+    assert (np.diff(found) < 0).all()
+    assert found[-1] < 1e-10
 
 
-def test_a_past_task_without_a_relation_is_half_trusted_or_more_half_of_the_time(
+def test_a_past_task_without_a_relation_is_trusted_in_full_half_of_the_time(
     rng: np.random.Generator,
 ) -> None:
-    believed = trust(rng.normal(size=(2000, 30)), np.arange(30))
-    assert np.mean(believed == 1.0) == pytest.approx(0.5, abs=0.05)
-    assert np.mean(believed < 0.05) == pytest.approx(0.025, abs=0.01)
+    rho = rank_correlation(rng.normal(size=(2000, 30)), np.arange(30.0))
+    found = trust(-rho * np.sqrt(29))
+    assert np.mean(found == 1.0) == pytest.approx(0.5, abs=0.05)
+    assert np.mean(found < 0.05) == pytest.approx(0.025, abs=0.01)
 
 
-def test_monotone_scores_and_the_order_of_tasks_do_not_matter(rng: np.random.Generator) -> None:
-    scores, level = rng.normal(size=(4, 12)), rng.integers(0, 5, 12)
-    np.testing.assert_allclose(trust(np.exp(scores), level), trust(scores, level))
-    np.testing.assert_allclose(trust(scores[::-1], level), trust(scores, level)[::-1])
-
-
-def test_the_past_is_upside_down_where_its_tasks_agree_that_good_is_bad() -> None:
-    level = np.arange(10)
-    right, wrong = -1.0 * level, 1.0 * level
-    assert is_upside_down(np.stack([wrong, wrong, wrong]), level)
-    assert not is_upside_down(np.stack([right, wrong, wrong]), level)  # 1/3 of a z of -3
-    assert not is_upside_down(np.stack([right, right]), level)
-    assert not is_upside_down(wrong[None, :3], level[:3])  # too few to say
-    assert not is_upside_down(np.zeros((2, 10)), level)
-
-
-def test_the_more_unrelated_tasks_the_less_often_the_past_seems_upside_down(
-    rng: np.random.Generator,
-) -> None:
-    def alarms(n_tasks: int) -> float:
-        scores = rng.normal(size=(1000, n_tasks, 20))
-        return float(np.mean([is_upside_down(s, np.arange(20)) for s in scores]))
-
-    assert alarms(1) == pytest.approx(0.05, abs=0.02)
-    assert alarms(5) < 0.005
+# Turns -------------------------------------------------------------------------------------------
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.booleans()), min_size=1, max_size=30))
 @settings(derandomize=True)
-def test_the_chance_of_the_past_is_that_of_a_rank_sum_test(
+def test_the_chance_of_a_weighed_choice_is_that_of_a_rank_sum_test(
     turns: list[tuple[int, bool]],
 ) -> None:
     level = np.array([place for place, _ in turns])
-    is_past = np.array([past for _, past in turns])
-    chance = chance_of_the_past(locked(level), locked(np.where(is_past, 1.0, -1.0)))
-    if is_past.all() or not is_past.any() or np.ptp(level) == 0:
+    is_weighed = np.array([weighed for _, weighed in turns])
+    chance = chance_of_the_past(locked(level), locked(np.where(is_weighed, 1.0, -1.0)))
+    if is_weighed.all() or not is_weighed.any() or np.ptp(level) == 0:
         assert chance == 0.75
     else:
         test = mannwhitneyu(
-            level[is_past], level[~is_past], alternative="greater", use_continuity=False,
+            level[is_weighed], level[~is_weighed], alternative="greater", use_continuity=False,
             method="asymptotic",
         )  # fmt: skip
         z = norm.ppf(test.pvalue) + norm.ppf(0.75)
         assert chance == pytest.approx(norm.cdf(z), abs=1e-9)
 
 
-def test_where_the_past_pays_it_is_asked_and_where_it_costs_it_is_not() -> None:
+def test_choices_are_weighed_where_that_helps_and_not_where_it_harms() -> None:
     turns = np.tile([1.0, -1.0], 10)
     chances = [chance_of_the_past(np.where(turns > 0, a, 1 - a), turns) for a in (0, 1)]
     assert chances == pytest.approx([1.0, 0.0], abs=1e-3)
 
 
-def test_levels_are_ranks_and_then_the_order_of_those_without_one(
-    rng: np.random.Generator,
-) -> None:
-    losses = rng.integers(0, 4, (40, 2)).astype(float)
-    violation = np.maximum(0.0, rng.normal(-1.0, size=40))
-    losses[3] = np.inf
-    level = levels(locked(losses), locked(violation))
-    assert (np.diff(level[order(losses, violation)]) >= 0).all()
-    feasible = (violation == 0) & np.isfinite(losses).all(axis=1)
-    dominated = [
-        (losses[feasible] <= row).all(1) & (losses[feasible] < row).any(1)
-        for row in losses[feasible]
+# The weights of a study --------------------------------------------------------------------------
+
+
+def bowl(X: Floats) -> Floats:
+    return np.sum((X - 0.3) ** 2, axis=1)
+
+
+def reversed_task(task: Task) -> Task:
+    return Task("reversed", task.space, task.X, -task.losses)
+
+
+def trials_of(X: Floats, losses: Floats) -> list[FrozenTrial]:
+    """Return trials of the mixed space; a parameter that is missing was not used."""
+    return [
+        create_trial(
+            value=float(loss),
+            params=params,
+            distributions={name: MIXED.distributions[name] for name in params},
+        )
+        for params, loss in zip(MIXED.decode(X), losses, strict=True)
     ]
-    assert [not d.any() for d in dominated] == (level[feasible] == 0).tolist()
-    assert len(set(level[~feasible].tolist())) == np.count_nonzero(~feasible)
-    assert level[~feasible].min() > level[feasible].max()
 
 
-def bowl(space: Space, middle: float, n: int, rng: np.random.Generator) -> Task:
-    X = random_points(space.columns, n, rng)
-    return Task("bowl", space, X, np.sum((X - middle) ** 2, axis=1, keepdims=True))
+def moment_of(trials: Sequence[FrozenTrial]) -> Moment:
+    """Return the moment at which a trial after these asks."""
+    study = new_study(random_sampler(0), ONE, trials=trials)
+    study.ask()
+    history = History(study.directions)
+    history.update(study.trials)
+    return Moment(study, history, study.trials, study.trials[-1], MIXED)
+
+
+def weights_of(
+    moment: Moment, past: Past, *, has_start: bool = False, **given: Any
+) -> tuple[Floats, tuple[int, ...]]:
+    tpe = DensityRatio(n_mc_samples=100, **given)
+    good = tpe.of_study(moment).good
+    return tpe.weigh(moment, good, tpe.of_past(past), has_start=has_start)
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.3])
-def test_a_reversed_task_loses_its_weight_and_a_like_one_keeps_it(
+def test_a_task_that_orders_the_trials_in_reverse_loses_its_weight_and_a_like_one_keeps_it(
     missing: float, rng: np.random.Generator
 ) -> None:
-    like = bowl(MIXED, 0.3, 100, rng)
-    reverse = Task("reverse", MIXED, like.X, -like.losses)
-    again = Task("again", MIXED, like.X, -like.losses)
-    past = Past([like, reverse, again], MIXED, SETTINGS)
-    target = bowl(MIXED, 0.3, 15, rng)
-    hidden = rng.random(target.X.shape) < missing
-    hidden[:, 0] = False
-    X = np.where(hidden, NAN, target.X)
-    level = levels(target.losses, target.violation)
-    _, weights, _ = past.weigh(X[:1], locked(X), locked(level))
-    similar, _ = similarities_to(Parzen(MIXED.columns, X[:1]), past, SETTINGS)
-    assert weights[1] == pytest.approx(similar[0] / 4)
-    assert weights[2] == weights[3] < 0.05 * similar[1] / 4
+    # All trials lie between the best regions of the two, where the smaller value is the better.
+    X = np.array(random_points(MIXED.columns, 25, rng))
+    X[:, 0] = 0.4 + 0.2 * X[:, 0]
+    losses = X[:, 0].copy()
+    X[:, 1:][rng.random((25, len(MIXED) - 1)) < missing] = np.nan
+    moment = moment_of(trials_of(X, losses))
+    like, reverse = (
+        task_of("t", MIXED, 100, lambda X, m=middle: np.abs(X[:, 0] - m), rng)
+        for middle in (0.4, 0.6)
+    )
+    past = Past([like, reverse, reverse], MIXED)
+    weights, kept = weights_of(moment, past)
+    by_similarity, _ = weights_of(moment, past, rules=replace(Rules(), trust=False))
+    assert kept == (0,)
+    assert weights[1] == by_similarity[1] > 0.0
+    assert weights[2] == weights[3] < 0.05 * by_similarity[2]
     assert weights.sum() == pytest.approx(1.0)
 
 
-def test_naive_weights_trust_everyone(rng: np.random.Generator) -> None:
-    reverse = bowl(MIXED, 0.3, 50, rng)
-    reverse = Task("reverse", MIXED, reverse.X, -reverse.losses)
-    past = Past([reverse], MIXED, Settings(0.1, 2.5, 100, is_naive=True))
-    target = bowl(MIXED, 0.3, 15, rng)
-    _, weights, _ = past.weigh(target.X[:1], target.X, levels(target.losses, target.violation))
-    np.testing.assert_array_equal(weights, 0.5)
+def test_trust_is_measured_on_the_first_observations(rng: np.random.Generator) -> None:
+    X = random_points(MIXED.columns, N_JUDGED + 30, rng)
+    moment = moment_of(trials_of(X, bowl(X)))
+    judged_X, levels = judged(moment)
+    np.testing.assert_allclose(judged_X, X[:N_JUDGED], atol=1e-9)
+    np.testing.assert_array_equal(np.argsort(levels), np.argsort(bowl(X[:N_JUDGED])))
 
 
-def test_what_is_remembered_of_earlier_observations_changes_nothing(
+def test_uniform_weights_trust_every_task(rng: np.random.Generator) -> None:
+    like = task_of("like", MIXED, 50, bowl, rng)
+    X = random_points(MIXED.columns, 15, rng)
+    past = Past([reversed_task(like)], MIXED)
+    weights, kept = weights_of(moment_of(trials_of(X, bowl(X))), past, is_naive=True)
+    assert (weights.tolist(), kept) == ([0.5, 0.5], ())
+
+
+@pytest.mark.parametrize("n", [5, 10, 20, 21, 30])
+def test_after_a_start_the_past_is_silent_until_three_observations_are_good(
+    n: int, rng: np.random.Generator
+) -> None:
+    X = random_points(MIXED.columns, n, rng)
+    moment = moment_of(trials_of(X, bowl(X)))
+    past = Past([task_of("t", MIXED, 50, bowl, rng)], MIXED)
+    own, silent = (weights_of(moment, past, has_start=has_start) for has_start in (False, True))
+    if -(-n // 10) >= MIN_GOOD:
+        np.testing.assert_array_equal(silent[0], own[0])
+        assert silent[1] == own[1] != ()
+    else:
+        assert (silent[0].tolist(), silent[1]) == ([1.0, 0.0], ())
+        assert own[0][1] > 0.0
+    no_silence = replace(Rules(), silence=False)
+    heard = weights_of(moment, past, has_start=True, rules=no_silence)
+    np.testing.assert_array_equal(heard[0], own[0])
+
+
+def test_by_the_rules_of_the_paper_the_weights_are_the_similarities(
     rng: np.random.Generator,
 ) -> None:
-    sources = [bowl(MIXED, m, 30, rng) for m in (0.2, 0.5, 0.8)]
-    used, target = Past(sources, MIXED, SETTINGS), bowl(MIXED, 0.4, 25, rng)
-    for n in (5, 6, 6, 7, 20, 25, 3, 25):
-        level = levels(target.losses[:n], target.violation[:n])
-        args = (target.X[:1], target.X[:n], level)
-        fresh = Past(sources, MIXED, SETTINGS)
-        np.testing.assert_array_equal(used.weigh(*args)[1], fresh.weigh(*args)[1])
+    like = task_of("like", MIXED, 100, bowl, rng)
+    past = Past([like, reversed_task(like)], MIXED)
+    X = random_points(MIXED.columns, 30, rng)
+    moment = moment_of(trials_of(X, bowl(X)))
+    weights, kept = weights_of(moment, past, has_start=True, rules=Rules.none())
+    good = DensityRatio(rules=Rules.none()).of_study(moment).good
+    s, expected_kept = past.densities(0.1, keeps_front=False).similarities(
+        good, eta=2.5, n_mc_samples=100, keeps_one=False
+    )
+    np.testing.assert_allclose(weights, task_weights(s))
+    assert kept == expected_kept
