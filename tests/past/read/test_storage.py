@@ -120,6 +120,9 @@ def test_reading_makes_no_tables_in_an_empty_postgresql(postgres_url: str) -> No
         connection.execute("create database empty")
     with pytest.raises(StorageError, match="is no storage of Optuna"):
         load_tasks(postgres_url.replace("/postgres?", "/empty?"))
+    with psycopg.connect(url.replace("/postgres?", "/empty?")) as connection:
+        tables = connection.execute("select * from pg_tables where schemaname = 'public'")
+        assert tables.fetchall() == []
 
 
 # What cannot be used
