@@ -5,7 +5,6 @@ import warnings
 from collections.abc import Callable
 
 import numpy as np
-import reference
 from hypothesis import strategies as st
 from optuna.distributions import (
     BaseDistribution,
@@ -18,10 +17,11 @@ from optuna.distributions import (
     LogUniformDistribution,
     UniformDistribution,
 )
+from oracle import reference
 
 from metatpe import Space, Task
-from metatpe.tpe.kde import Parzen, Points
 from metatpe.space import Columns, Floats
+from metatpe.tpe.kde import Parzen, Points
 
 NAN, INF = float("nan"), float("inf")
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import optuna
 import pytest
-from helpers import DISTRIBUTIONS, INF, MIXED, NAN, distributions, locked
+from helpers import DISTRIBUTIONS, INF, MIXED, NAN, distributions, locked, whole_space
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from optuna.distributions import (
@@ -18,7 +18,7 @@ from optuna.distributions import (
 from scipy.stats import chisquare
 
 from metatpe import Space
-from metatpe.space import MAX_CELLS
+from metatpe.space import MAX_CELLS, MAX_LISTED
 
 of_every_kind = pytest.mark.parametrize(
     "distribution", DISTRIBUTIONS.values(), ids=DISTRIBUTIONS.keys()
@@ -179,6 +179,28 @@ def test_cells_hold_the_points_between_their_borders() -> None:
     assert columns.cells(x, 0).tolist() == [0, 0, 1, 2, 2, 3, 3, -1]
 
 
+def test_all_configurations_of_a_finite_space_are_listed_once_with_their_volume() -> None:
+    columns = MIXED.columns.take([2, 3, 4])
+    X, volumes = columns.list_all()
+    expected_X, expected_volumes = whole_space(columns, 1)
+    np.testing.assert_allclose(X, expected_X)
+    np.testing.assert_allclose(volumes, expected_volumes)
+    assert len(np.unique(X, axis=0)) == 5 * 30 * 3
+    assert volumes.sum() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "is_listable"),
+    [((MAX_LISTED // 64, 64), True), ((MAX_LISTED // 64 + 1, 64), False), ((), True)],
+)
+def test_a_finite_space_of_few_configurations_is_worth_listing(
+    sizes: tuple[int, ...], is_listable: bool
+) -> None:
+    space = Space({str(i): IntDistribution(1, k) for i, k in enumerate(sizes)})
+    assert space.columns.is_listable == is_listable
+    assert not MIXED.columns.is_listable  # has continuous parameters
+
+
 def test_columns_can_be_taken_in_any_order() -> None:
     taken = MIXED.columns.take([4, 0])
     assert taken.n_cells.tolist() == [3, 0]
@@ -301,10 +323,8 @@ def test_an_unknown_distribution_is_refused_by_name() -> None:
         alone(Strange())
 
 
-def test_arguments_are_left_untouched(rng: np.random.Generator) -> None:
-    X = locked(rng.random((5, len(MIXED))))
+def test_numbers_stand_between_points_and_values(rng: np.random.Generator) -> None:
+    X = locked(rng.random((20, len(MIXED))))
     numbers = locked(MIXED.decode_numbers(X))
-    MIXED.encode_numbers(numbers)
-    MIXED.values(numbers)
-    MIXED.decode(X)
-    MIXED.columns.snap(X)
+    np.testing.assert_allclose(MIXED.encode_numbers(numbers), MIXED.columns.snap(X), atol=1e-12)
+    assert MIXED.values(numbers) == MIXED.decode(X)

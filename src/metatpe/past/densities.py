@@ -80,7 +80,7 @@ class PastDensities:
         """
         if not self.tasks or not len(good):
             return np.ones(len(self.tasks)), ()
-        key = good.centers.tobytes() + repr((eta, n_mc_samples)).encode()
+        key = good.centers.tobytes() + repr((eta, n_mc_samples, keeps_one)).encode()
         return self._similarities.get(
             key, lambda: self._compare(good, eta, n_mc_samples, keeps_one)
         )

@@ -112,7 +112,9 @@ def _distinct(picks: Iterable[First], seen: set[str]) -> list[First]:
     for pick in picks:
         key = repr(sorted(pick.params.items()))
         if key in found:
-            found[key] = First(found[key].params, found[key].sources + pick.sources)
+            # Each task once: one that has evaluated the same twice is still one.
+            sources = dict.fromkeys(found[key].sources + pick.sources)
+            found[key] = First(found[key].params, tuple(sources))
         elif key not in seen:
             found[key] = pick
     seen.update(found)

@@ -1,4 +1,4 @@
-"""The parts of RGPE and TST-R on arrays: weights, ensembles, ParEGO."""
+"""Ensembles of Gaussian processes: the weights of RGPE and TST-R, and what they predict."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from helpers import MIXED, locked, random_points
-from test_gp import ENCODE, botorch_model, fitted, needs_botorch, smooth
+from processes import ENCODE, botorch_model, fitted, needs_botorch, smooth
 
-from metatpe.tpe.pareto import order
 from metatpe.baselines.ensemble import (
     Ensemble,
     discordant,
@@ -21,12 +20,10 @@ from metatpe.baselines.ensemble import (
     sampled_left_out,
     tstr_weights,
 )
-from metatpe.baselines.parego import Scalarisation
 from metatpe.space import Floats, Ints
+from metatpe.tpe.pareto import order
 
 RHO = 0.4
-
-# Weights ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("m", [1, 2, 3])
@@ -101,7 +98,7 @@ def test_samples_have_the_mean_and_the_covariance_of_botorch(rng: np.random.Gene
 
 
 @pytest.mark.parametrize("weigh", [lambda losses, n: rgpe_weights(losses), tstr_weights])
-def test_the_same_task_gets_most_of_the_weight_and_a_reversed_one_nearly_none(
+def test_the_same_task_weighs_as_much_as_the_study_and_a_reversed_one_nearly_nothing(
     weigh: Callable[[Ints, int], Floats], rng: np.random.Generator
 ) -> None:
     X, past = random_points(MIXED.columns, 8, rng), random_points(MIXED.columns, 80, rng)
@@ -113,7 +110,7 @@ def test_the_same_task_gets_most_of_the_weight_and_a_reversed_one_nearly_none(
     samples += [sampled(task, ENCODE(X), 256, rng) for task in tasks]
     weights = weigh(np.stack([discordant(s, y) for s in samples]), n_pairs(y))
     assert weights.sum() == pytest.approx(1.0)
-    assert weights[1] == weights.max()
+    assert weights[1] > 0.9 * weights[0]  # TST-R gives no past task more than the study
     assert weights[2] < 0.05
 
 
@@ -128,33 +125,3 @@ def test_predictions_are_combined_as_each_method_says(rng: np.random.Generator) 
     tstr = Ensemble(tasks, w, np.eye(1, 3)[0]).predict(Z)
     np.testing.assert_allclose(tstr[0][:, 0], w @ means)
     np.testing.assert_allclose(tstr[1][:, 0] ** 2, variances[0])
-
-
-# ParEGO ------------------------------------------------------------------------------------------
-
-
-def test_parego_is_the_expected_improvement_of_the_scalarised_samples(
-    rng: np.random.Generator,
-) -> None:
-    points = locked(rng.normal(size=(10, 2)))
-    parego = Scalarisation.of(points, rng)
-    assert parego.weights.sum() == pytest.approx(1.0)
-    mean, sd = points[:3] - 0.5, np.full((3, 2), 0.4)
-    length = points.max(axis=0) - points.min(axis=0)
-
-    def g(f: Floats) -> Floats:
-        scaled = parego.weights * (f - points.min(axis=0)) / length
-        return scaled.max(axis=-1) + 0.05 * scaled.sum(axis=-1)
-
-    samples = mean[:, None] + sd[:, None] * parego.normal
-    expected = np.maximum(g(points).min() - g(samples), 0.0).mean(axis=1)
-    np.testing.assert_allclose(
-        np.exp(parego.log_improvement(mean, sd)), expected, rtol=0.05, atol=1e-3
-    )
-
-
-def test_parego_orders_hopeless_candidates_and_takes_a_constant_objective() -> None:
-    parego = Scalarisation.of(np.array([[0.0, 1.0], [1.0, 1.0]]), np.random.default_rng(0))
-    log_ei = parego.log_improvement(np.array([[1.0, 2.0], [10.0, 20.0]]), np.full((2, 2), 1e-3))
-    assert np.isfinite(log_ei).all()
-    assert log_ei[0] > log_ei[1]

@@ -11,7 +11,14 @@ import pytest
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.trial import FixedTrial
 
-from metatpe.tuning.objective import Command, EvaluationError, Function, Output, parse, parse_values
+from metatpe.tuning.objective import (
+    Command,
+    EvaluationError,
+    Function,
+    Output,
+    parse,
+    parse_values,
+)
 
 PYTHON = sys.executable
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, get_args
 
 import optuna
 import pytest
@@ -15,8 +15,9 @@ from metatpe import TransferRecord, transfer_history
 from metatpe.study.record import (
     MAX_CHARACTERS,
     Plan,
-    Turn,
+    Reason,
     read_plan,
+    start_of,
     system_attributes,
     turn_of,
     user_attributes,
@@ -49,17 +50,32 @@ def weights(n: int, name: str = "task {}") -> dict[str, float]:
 # For people --------------------------------------------------------------------------------------
 
 
-def test_a_record_has_the_origin_the_weights_and_the_kept_parameters() -> None:
-    plan = Plan("acquisition", {"x": 1}, {"target": 0.25, "past": 0.75}, ("lr", "x"))
+def test_a_record_says_who_chose_why_and_with_which_weights() -> None:
+    given = {"target": 0.25, "past": 0.75}
+    plan = Plan("acquisition", "weighed", {"x": 1}, given, ("lr", "x"), sampler="MetaTPESampler")
     assert record(plan) == {
+        "sampler": "MetaTPESampler",
         "origin": "acquisition",
+        "reason": "weighed",
         "weights": {"past": 0.75, "target": 0.25},
         "kept": ["lr", "x"],
     }
 
 
+def test_a_record_of_a_start_names_the_past_studies_that_it_came_from() -> None:
+    plan = Plan("warm_start", "best", {"x": 1}, start=0, sources=("a", "b"), sampler="S")
+    assert record(plan) == {
+        "sampler": "S",
+        "origin": "warm_start",
+        "reason": "best",
+        "weights": {},
+        "kept": [],
+        "sources": ["a", "b"],
+    }
+
+
 def test_weights_are_listed_with_the_largest_first() -> None:
-    listed = list(record(Plan("acquisition", weights=weights(20)))["weights"].values())
+    listed = list(record(Plan("acquisition", "weighed", weights=weights(20)))["weights"].values())
     assert len(listed) == 20
     assert listed == sorted(listed, reverse=True)
 
@@ -71,7 +87,14 @@ def test_a_record_is_never_too_long_and_its_weights_sum_to_one(
     name: str, n: int, n_kept: int
 ) -> None:
     kept = tuple(f"parameter with a long name {i}" for i in range(n_kept))
-    plan = Plan("acquisition", weights=weights(n, name), kept=kept)
+    plan = Plan(
+        "acquisition",
+        "weighed",
+        weights=weights(n, name),
+        kept=kept,
+        sources=tuple(weights(n, name)),
+        sampler="TransferSampler",
+    )
     assert longest(user_attributes(plan)) <= MAX_CHARACTERS
     listed = record(plan)["weights"]
     assert sum(listed.values()) == pytest.approx(1.0, abs=1e-4)
@@ -81,7 +104,7 @@ def test_a_record_is_never_too_long_and_its_weights_sum_to_one(
 
 def test_what_does_not_fit_is_summed_up_at_the_end() -> None:
     given = weights(300)
-    listed = record(Plan("acquisition", weights=given))["weights"]
+    listed = record(Plan("acquisition", "weighed", weights=given))["weights"]
     assert list(listed)[-1] == "rest"
     largest = sorted(given, key=lambda task: -given[task])[: len(listed) - 2]
     assert list(listed)[: len(largest)] == largest
@@ -91,34 +114,85 @@ def test_what_does_not_fit_is_summed_up_at_the_end() -> None:
 
 def test_the_target_is_listed_even_if_its_weight_is_the_smallest() -> None:
     given = {f"task {i}": 1.0 / 300 for i in range(300)} | {"target": 1e-9}
-    assert record(Plan("acquisition", weights=given))["weights"]["target"] == 1e-9
+    assert record(Plan("acquisition", "weighed", weights=given))["weights"]["target"] == 1e-9
 
 
 def test_many_kept_parameters_leave_room_for_weights() -> None:
     kept = tuple(f"parameter with a long name {i}" for i in range(200))
-    listed = record(Plan("acquisition", weights=weights(50), kept=kept))["weights"]
+    listed = record(Plan("acquisition", "weighed", weights=weights(50), kept=kept))["weights"]
     assert len(listed) > 10
 
 
 def test_one_task_with_an_endless_name_does_not_hide_the_others() -> None:
     given = {"n" * 3000: 0.5, "target": 0.3, "past": 0.2}
-    listed = record(Plan("acquisition", weights=given))["weights"]
+    listed = record(Plan("acquisition", "weighed", weights=given))["weights"]
     assert listed == {"target": 0.3, "past": 0.2, "rest": 0.5}
 
 
 def test_a_record_without_weights_has_no_rest() -> None:
-    assert record(Plan("random")) == {"origin": "random", "weights": {}, "kept": []}
+    assert record(Plan("random", "startup"))["weights"] == {}
 
 
 def test_the_history_of_a_study_leaves_out_trials_without_a_record() -> None:
     study = optuna.create_study()
-    plan = Plan("acquisition", {}, {"target": 0.6, "a": 0.4}, ("x",))
-    for attributes in [{}, user_attributes(plan), {"other": 1}, user_attributes(Plan("random"))]:
+    plans = [
+        Plan("warm_start", "best", {"x": 1}, start=0, sources=("a",), sampler="S"),
+        Plan("acquisition", "weighed", {}, {"target": 0.6, "a": 0.4}, ("x",), sampler="S"),
+        Plan("random", "startup"),
+    ]
+    for attributes in [{}, *map(user_attributes, plans), {"other": 1}]:
         study.add_trial(create_trial(value=0.0, user_attrs=attributes))
     assert transfer_history(study) == [
-        TransferRecord(1, "acquisition", {"target": 0.6, "a": 0.4}, ("x",)),
-        TransferRecord(3, "random", {}, ()),
+        TransferRecord(1, "warm_start", "best", sources=("a",), sampler="S"),
+        TransferRecord(
+            2, "acquisition", "weighed", {"target": 0.6, "a": 0.4}, ("x",), sampler="S"
+        ),
+        TransferRecord(3, "random", "startup"),
     ]
+
+
+OLD = {"origin": "acquisition", "weights": {"target": 0.6, "a": 0.4}, "kept": ["x"]}
+
+
+@pytest.mark.parametrize(
+    ("more", "reason", "turn"),
+    [
+        ({"turn": "past"}, "weighed", 1.0),
+        ({"turn": "own"}, "own", -1.0),
+        ({"turn": None}, "unknown", 0.0),
+        ({}, "unknown", 0.0),
+    ],
+    ids=str,
+)
+def test_records_from_before_there_were_reasons_can_be_read(
+    more: dict[str, Any], reason: Reason, turn: float
+) -> None:
+    study = optuna.create_study()
+    plan = {"origin": "acquisition", "warm": None, "n_chunks": 1, "params": {"x": 0.5}, **more}
+    study.add_trial(
+        create_trial(
+            value=0.0,
+            user_attrs={"metatpe": {**OLD, **more}},
+            system_attrs={"metatpe:plan:0": plan},
+        )
+    )
+    assert transfer_history(study) == [
+        TransferRecord(0, "acquisition", reason, {"target": 0.6, "a": 0.4}, ("x",), (), "unknown")
+    ]
+    (trial,) = study.trials
+    assert read_plan(trial) == Plan("acquisition", reason, {"x": 0.5})
+    assert (turn_of(trial), start_of(trial)) == (turn, -1)
+
+
+def test_an_old_record_of_a_start_has_no_sources() -> None:
+    study = optuna.create_study()
+    old = {"origin": "warm_start", "weights": {}, "kept": []}
+    plan = {"origin": "warm_start", "warm": 2, "n_chunks": 1, "params": {}}
+    study.add_trial(
+        create_trial(value=0.0, user_attrs={"metatpe": old}, system_attrs={"metatpe:plan:0": plan})
+    )
+    assert transfer_history(study) == [TransferRecord(0, "warm_start", "unknown")]
+    assert start_of(study.trials[0]) == 2
 
 
 def test_the_history_of_an_empty_study_is_empty() -> None:
@@ -134,19 +208,20 @@ values = (
 
 @given(
     params=st.dictionaries(st.text(max_size=200), values, max_size=40),
-    warm_index=st.none() | st.integers(0, 100),
+    start=st.none() | st.integers(0, 100),
 )
 def test_a_plan_is_read_as_it_was_written_and_no_part_of_it_is_too_long(
-    params: dict[str, Any], warm_index: int | None
+    params: dict[str, Any], start: int | None
 ) -> None:
-    plan = Plan("warm_start", params, warm_index=warm_index)
+    plan = Plan("warm_start", "best", params, start=start)
     assert longest(system_attributes(plan)) <= MAX_CHARACTERS
     assert read_plan(stored(plan)) == plan
+    assert start_of(stored(plan)) == (-1 if start is None else start)
 
 
 @pytest.mark.parametrize("n", [0, 1, 200, 2000])
 def test_long_plans_are_written_in_several_parts(n: int) -> None:
-    plan = Plan("acquisition", {f"parameter {i}": i / 3 for i in range(n)})
+    plan = Plan("acquisition", "own", {f"parameter {i}": i / 3 for i in range(n)})
     attributes = system_attributes(plan)
     assert longest(attributes) <= MAX_CHARACTERS
     assert sorted(attributes) == sorted(f"metatpe:plan:{i}" for i in range(len(attributes)))
@@ -155,29 +230,32 @@ def test_long_plans_are_written_in_several_parts(n: int) -> None:
 
 @pytest.mark.parametrize("value", [(1, 2), object(), {"a": 1}, "long" * 1000])
 def test_a_value_that_has_no_place_in_an_attribute_is_left_out(value: Any) -> None:
-    plan = read_plan(stored(Plan("random", {"odd": value, "x": 0.5})))
+    plan = read_plan(stored(Plan("random", "startup", {"odd": value, "x": 0.5})))
     assert plan is not None
     assert plan.params == {"x": 0.5}
 
 
 def test_a_trial_without_a_plan_has_none() -> None:
-    assert read_plan(create_trial(value=0.0, system_attrs={"other": 1})) is None
+    trial = create_trial(value=0.0, system_attrs={"other": 1})
+    assert read_plan(trial) is None
+    assert (turn_of(trial), start_of(trial)) == (0.0, -1)
 
 
 def test_a_shorter_plan_that_replaces_a_longer_one_is_read_alone() -> None:
     # A retried trial starts with the attributes of the one that failed.
-    long = Plan("acquisition", {f"parameter {i}": 1.0 for i in range(300)})
-    short = Plan("acquisition", {f"parameter {i}": 2.0 for i in range(50)})
+    long = Plan("acquisition", "own", {f"parameter {i}": 1.0 for i in range(300)})
+    short = Plan("acquisition", "own", {f"parameter {i}": 2.0 for i in range(50)})
     both = {**system_attributes(long), **system_attributes(short)}
     plan = read_plan(create_trial(value=0.0, system_attrs=both))
     assert plan == short
 
 
-@pytest.mark.parametrize(("turn", "number"), [("past", 1.0), ("own", -1.0), (None, 0.0)])
-def test_whose_turn_a_trial_was_is_read_again(turn: Turn | None, number: float) -> None:
-    plan = Plan("acquisition", {"x": 1}, {"target": 0.5, "a": 0.5}, turn=turn)
+@pytest.mark.parametrize("reason", get_args(Reason))
+def test_a_reason_is_read_again_and_tells_weighed_choices_from_own_ones(
+    reason: Reason,
+) -> None:
+    plan = Plan("acquisition", reason, {"x": 1}, {"target": 0.5, "a": 0.5})
     again = read_plan(stored(plan))
     assert again is not None
-    assert again.turn == turn
-    assert turn_of(stored(plan)) == number
-    assert record(plan).get("turn") == turn
+    assert again.reason == record(plan)["reason"] == reason
+    assert turn_of(stored(plan)) == {"weighed": 1.0, "own": -1.0}.get(reason, 0.0)

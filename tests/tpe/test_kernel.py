@@ -8,16 +8,14 @@ from hypothesis import strategies as st
 from optuna.distributions import FloatDistribution, IntDistribution
 
 from metatpe import Space
+from metatpe.space import MAX_LISTED, Columns, Floats
 from metatpe.tpe.kde import Parzen
 from metatpe.tpe.kernel import (
-    MAX_EXACT,
-    all_cells,
     make_nodes,
     similarities,
     similarity,
     task_weights,
 )
-from metatpe.space import Columns, Floats
 
 DISCRETE = MIXED.columns.take([2, 3, 4])
 
@@ -78,20 +76,12 @@ def test_total_variation_is_symmetric(columns: Columns, rng: np.random.Generator
     assert there == pytest.approx(back, abs=1e-9 if columns.is_finite else 0.03)
 
 
-@pytest.mark.parametrize(("sizes", "n_points"), [((64, 64), MAX_EXACT), ((65, 64), 7)])
+@pytest.mark.parametrize(("sizes", "n_points"), [((64, 64), MAX_LISTED), ((65, 64), 7)])
 def test_the_sum_is_exact_up_to_a_number_of_cells(sizes: tuple[int, int], n_points: int) -> None:
     q = Parzen(grid(*sizes), np.array([[0.5, 0.5]]))
     (nodes,) = make_nodes([q], (0, 1), 7)
     assert nodes.log_q.shape == (1, n_points)
     np.testing.assert_allclose(nodes.mass.sum(axis=1), 1.0)
-
-
-def test_all_cells_are_listed_once_with_their_volume() -> None:
-    X, volumes = all_cells(DISCRETE)
-    expected_X, expected_volumes = whole_space(DISCRETE, 1)
-    np.testing.assert_allclose(X, expected_X)
-    np.testing.assert_allclose(volumes, expected_volumes)
-    assert volumes.sum() == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("d", [1, 3, 6])
@@ -187,14 +177,3 @@ def test_a_task_without_good_observations_has_no_similarity(rng: np.random.Gener
     nothing = Parzen(DISCRETE, np.empty((0, 3)))
     s = similarities(p, make_nodes([nothing, p], (0, 1), 10), 2)
     assert s.tolist() == [0.0, pytest.approx(1.0)]
-
-
-def test_arguments_are_left_untouched(rng: np.random.Generator) -> None:
-    columns = MIXED.columns
-    p, q = (
-        Parzen(columns, random_points(columns, 5, rng, 0.2), locked(np.full(5, 0.1)))
-        for _ in range(2)
-    )
-    for kept in ((0, 4), (2, 4)):
-        similarities(p, make_nodes([q], kept, 50), 1)
-    similarity(locked(np.array([0.5])))

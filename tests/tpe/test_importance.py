@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-import reference
 from helpers import MIXED, NAN, locked, pdf, plain_columns, random_points, whole_space
 from optuna.distributions import FloatDistribution
+from oracle import reference
 
 from metatpe import Space
 from metatpe.tpe.importance import importances, kept_columns, mean_importances
@@ -72,6 +72,12 @@ def test_the_logarithm_of_the_good_observations_many_columns_are_kept_and_at_lea
 ) -> None:
     V = locked(np.arange(20.0))
     assert kept_columns(V, n_good, eta) == tuple(range(20 - k, 20))
+
+
+@pytest.mark.parametrize(("n_good", "k"), [(0, 0), (1, 0), (2, 0), (3, 1), (6, 1), (7, 2)])
+def test_as_published_no_column_is_kept_below_eta_good_observations(n_good: int, k: int) -> None:
+    V = locked(np.arange(20.0))
+    assert kept_columns(V, n_good, 2.5, keeps_one=False) == tuple(range(20 - k, 20))
 
 
 def test_the_most_important_columns_are_kept_in_the_order_of_the_space() -> None:

@@ -45,7 +45,7 @@ def test_a_task_of_weight_zero_does_not_hide_the_others() -> None:
 
 
 def test_the_score_is_the_ratio_of_the_weighted_sums_of_kernels(rng: np.random.Generator) -> None:
-    tasks, weights = random_tasks(rng, 3), np.array([0.5, 0.2, 0.3])
+    tasks, weights = random_tasks(rng, 3), locked(np.array([0.5, 0.2, 0.3]))
     X = random_points(COLUMNS, 50, rng)
     weighted = list(zip(weights, tasks, strict=True))
     good = sum(w * len(task.good) * pdf(task.good, X) for w, task in weighted)
@@ -64,7 +64,7 @@ def test_tasks_of_weight_zero_change_neither_candidates_nor_scores(
     rng: np.random.Generator,
 ) -> None:
     tasks, X = random_tasks(rng, 5), random_points(COLUMNS, 30, rng)
-    weights = np.array([0.6, 0.0, 0.4, 0.0, 0.0])
+    weights = locked(np.array([0.6, 0.0, 0.4, 0.0, 0.0]))
     weighty = [tasks[0], tasks[2]]
     np.testing.assert_array_equal(
         draw_candidates(tasks, weights, 10, rng=np.random.default_rng(1)),
@@ -102,6 +102,37 @@ def test_a_task_of_hardly_any_weight_hardly_ever_makes_a_candidate(
     assert own < 0.005
 
 
+def test_out_of_proportion_every_task_makes_as_many_candidates(rng: np.random.Generator) -> None:
+    h, middles = np.full(5, 1e-3), np.array([0.1, 0.5, 0.9])
+    X = COLUMNS.snap(np.repeat(middles[:, None], 5, axis=1))
+    tasks = [Densities(Parzen(COLUMNS, X[[i] * 50], h), Parzen(COLUMNS, X)) for i in range(3)]
+    weights = locked(np.array([0.9, 0.1, 0.0]))
+    candidates = draw_candidates(tasks, weights, 40, rng=rng, in_proportion=False)
+    assert candidates.shape == (120, 5)
+    for i, own in enumerate(np.split(candidates, 3)):
+        assert np.mean(np.abs(own[:, 0] - X[i, 0]) < 0.01) > 0.9
+
+
+@pytest.mark.parametrize("in_proportion", [True, False])
+def test_candidates_that_are_drawn_jointly_lie_around_one_centre_each(
+    in_proportion: bool, rng: np.random.Generator
+) -> None:
+    X = rng.random((4, 5))
+    X[:, :2] = np.array([[0.1], [0.3], [0.6], [0.9]])
+    X = locked(COLUMNS.snap(X))
+    task = Densities(Parzen(COLUMNS, X[[0, 1, 2, 3] * 20], np.full(5, 1e-3)), Parzen(COLUMNS, X))
+
+    def part_around_one_centre(*, jointly: bool) -> float:
+        drawn = draw_candidates(
+            [task], np.ones(1), 500, rng=rng, in_proportion=in_proportion, jointly=jointly
+        )
+        off = np.abs(drawn[:, None, :2] - X[None, :, :2]).max(axis=2)  # both continuous columns
+        return float(np.mean(off.min(axis=1) < 0.01))
+
+    assert part_around_one_centre(jointly=True) > 0.95  # the rest is uniform
+    assert part_around_one_centre(jointly=False) == pytest.approx(1 / 4, abs=0.1)
+
+
 @pytest.mark.parametrize("n_good", [0, 3])
 def test_without_observations_on_one_side_the_score_is_still_finite(
     n_good: int, rng: np.random.Generator
@@ -122,9 +153,3 @@ def test_a_split_is_fitted_side_by_side(rng: np.random.Generator) -> None:
     task = Densities.of(COLUMNS, X, locked(is_good))
     np.testing.assert_array_equal(task.good.centers, X[is_good])
     np.testing.assert_array_equal(task.bad.centers, X[~is_good])
-
-
-def test_arguments_are_left_untouched(rng: np.random.Generator) -> None:
-    tasks, weights = random_tasks(rng, 2), locked(np.array([0.5, 0.5]))
-    candidates = draw_candidates(tasks, weights, 5, rng=rng)
-    score(tasks, weights, locked(candidates))

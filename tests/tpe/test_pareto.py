@@ -1,14 +1,16 @@
 """Ranks, crowding and the split, against plain loops and in the cases that have gone wrong."""
 
+import math
+
 import numpy as np
 import pytest
-import reference
 from helpers import INF, locked
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracle import reference
 
-from metatpe.tpe.pareto import crowding_distance, n_good, order, ranks, split
-from metatpe.space import Floats
+from metatpe.space import Floats, Ints
+from metatpe.tpe.pareto import crowding_distance, levels, n_good, order, ranks, split
 
 # Few different values: ties, duplicates and infinities are the normal case.
 loss = st.sampled_from([-INF, -1.0, -0.0, 0.0, 0.5, 1.0, 2.0, 1e300, -1e300, INF])
@@ -41,6 +43,19 @@ def test_crowding_is_the_gap_between_the_neighbours(rows: list[list[float]]) -> 
     for front in reference.fronts(rows, list(range(len(rows)))):
         crowding = [reference.crowding(rows, front, i) for i in front]
         np.testing.assert_allclose(crowding_distance(losses[front]), crowding, rtol=1e-12)
+
+
+@given(vectors, st.data())
+@a_few
+def test_crowding_in_several_fronts_at_once_is_that_of_each_alone(
+    rows: list[list[float]], data: st.DataObject
+) -> None:
+    losses = locked(np.array(rows))
+    front = np.array([data.draw(st.integers(0, 3)) for _ in rows])
+    expected = np.empty(len(rows))
+    for number in set(front.tolist()):
+        expected[front == number] = crowding_distance(losses[front == number])
+    np.testing.assert_array_equal(crowding_distance(losses, locked(front)), expected)
 
 
 @given(vectors, st.data())
@@ -108,11 +123,19 @@ def test_the_good_do_not_depend_on_the_order_of_the_observations(
     m: int, rng: np.random.Generator
 ) -> None:
     losses, violation = rng.normal(size=(60, m)), np.maximum(0, rng.normal(size=60) - 0.5)
-    shuffle = rng.permutation(60)
-    is_good = split(losses, violation, 0.1)
-    np.testing.assert_array_equal(
-        split(losses[shuffle], violation[shuffle], 0.1), is_good[shuffle]
-    )
+
+    def places_of_the_good(rows: Ints) -> list[tuple[int, float]]:
+        is_feasible = violation[rows] == 0
+        is_good = split(losses[rows], violation[rows], 0.1)
+        assert is_feasible[is_good].all()
+        rank = ranks(losses[rows][is_feasible])
+        crowding = crowding_distance(losses[rows][is_feasible], rank)
+        own = is_good[is_feasible]
+        return sorted(zip(rank[own].tolist(), crowding[own].tolist(), strict=True))
+
+    # Not the rows: the ends of a front are all equally far from others, and go by number.
+    in_order, shuffled = places_of_the_good(np.arange(60)), places_of_the_good(rng.permutation(60))
+    np.testing.assert_allclose(shuffled, in_order)
 
 
 def test_shifting_an_objective_does_not_change_the_order(rng: np.random.Generator) -> None:
@@ -168,6 +191,19 @@ def test_with_several_objectives_a_few_of_the_first_front_are_good_at_least(
     n: int, n_front: int, m: int, wanted: int
 ) -> None:
     assert n_good(n, 0.1, n_front, m) == wanted
+
+
+@pytest.mark.parametrize("m", [1, 2, 4])
+@pytest.mark.parametrize("gamma", [0.1, 0.15, 0.5])
+def test_as_published_the_good_are_a_fraction_whatever_the_first_front_is(
+    m: int, gamma: float, rng: np.random.Generator
+) -> None:
+    for n in (2, 5, 10, 11, 30):
+        losses = locked(rng.random((n, m)))
+        is_good = split(losses, feasible(losses), gamma, keeps_front=False)
+        assert is_good.sum() == n_good(n, gamma, n, m, keeps_front=False)
+        assert is_good.sum() == min(n - 1, math.ceil(round(gamma * n, 9)))
+        assert is_good[order(losses, feasible(losses))[: is_good.sum()]].all()
 
 
 def test_at_first_the_best_of_each_objective_and_one_between_them_are_good() -> None:
@@ -233,3 +269,17 @@ def test_nothing_has_no_order(m: int) -> None:
     nothing = np.empty((0, m))
     assert order(nothing, np.empty(0)).tolist() == []
     assert split(nothing, np.empty(0), 0.1).tolist() == []
+
+
+def test_levels_are_ranks_and_then_the_order_of_those_without_one(
+    rng: np.random.Generator,
+) -> None:
+    losses = rng.integers(0, 4, (40, 2)).astype(float)
+    violation = np.maximum(0.0, rng.normal(-1.0, size=40))
+    losses[3] = INF
+    level = levels(locked(losses), locked(violation))
+    assert (np.diff(level[order(losses, violation)]) >= 0).all()
+    is_ranked = (violation == 0) & np.isfinite(losses).all(axis=1)
+    assert level[is_ranked].tolist() == brute_force_ranks(losses[is_ranked])
+    assert len(set(level[~is_ranked].tolist())) == np.count_nonzero(~is_ranked)
+    assert level[~is_ranked].min() > level[is_ranked].max()

@@ -13,11 +13,9 @@ from optuna.distributions import (
 )
 
 from metatpe import Space, Task, gamma_similarity, importance
-from metatpe.tpe.kde import Parzen
-from metatpe.past.densities import Past, Settings, similarities_to
+from metatpe.past.similarity import similarity_matrix
 from metatpe.space import Floats
 
-SETTINGS = Settings(gamma=0.1, eta=2.5, n_mc_samples=100, is_naive=False)
 UNIT = FloatDistribution(0, 1)
 SQUARE = Space({"x": UNIT, "y": UNIT})
 
@@ -103,6 +101,17 @@ def test_scales_of_the_losses_do_not_matter(rng: np.random.Generator) -> None:
     assert gamma_similarity(a, scaled) == gamma_similarity(a, b)
 
 
+def test_the_matrix_has_the_similarity_of_each_task_to_each(rng: np.random.Generator) -> None:
+    tasks = [task_of("t", SQUARE, 40, distance_to(x, 0.5), rng) for x in (0.2, 0.4)]
+    tasks.append(task_of("other", MIXED, 30, lambda X: X[:, 0], rng))
+    tasks.append(renamed(tasks[0], y="float"))  # shares a parameter with each of the others
+    rows_done: list[int] = []
+    matrix = similarity_matrix(tasks, step=rows_done.append)
+    assert matrix.tolist() == [[gamma_similarity(a, b) for b in tasks] for a in tasks]
+    assert rows_done == [1, 2, 3, 4]
+    assert matrix[0, 2] == matrix[2, 0] == 0.0
+
+
 def test_importance_names_the_parameters_that_matter_most_first(rng: np.random.Generator) -> None:
     space = Space({"none": UNIT, "little": UNIT, "much": UNIT})
     task = task_of("a", space, 1000, lambda X: 10 * np.abs(X[:, 2] - 0.3) + X[:, 1], rng)
@@ -117,14 +126,3 @@ def test_importance_leaves_out_what_no_good_observation_used(rng: np.random.Gene
     losses = X[:, :1].copy()
     X[X[:, 0] < 0.5, 1] = NAN  # y is used in the bad half only
     assert list(importance(Task("a", SQUARE, locked(X), losses))) == ["x"]
-
-
-def test_a_column_that_no_past_task_has_is_not_kept(rng: np.random.Generator) -> None:
-    grown = Space({"new": FloatDistribution(0, 1), **SQUARE.distributions})
-    past = Past([task_of("t", SQUARE, 50, distance_to(0.2, 0.2), rng)], grown, SETTINGS)
-    X = rng.random((8, 3))
-    X[:, grown.names.index("new")] = 0.5  # by far the most important one of the new study
-    s, kept = similarities_to(Parzen(grown.columns, X), past, SETTINGS)
-    assert kept
-    assert grown.names.index("new") not in kept
-    assert s[0] > 0

@@ -7,8 +7,8 @@ from helpers import NAN, locked
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
 from metatpe import MetaTPESampler, Space, TransferSampler
-from metatpe.gp.branches import Branches
 from metatpe.baselines import RGPESampler
+from metatpe.gp.branches import Branches
 from metatpe.space import Floats, Mask
 
 UNIT = FloatDistribution(0.0, 1.0)

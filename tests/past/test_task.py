@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import optuna
 import pytest
-from helpers import DISTRIBUTIONS, INF, MIXED, NAN, distributions, locked, random_points
+from helpers import DISTRIBUTIONS, INF, NAN, distributions, random_points
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from optuna.distributions import (
@@ -21,9 +21,8 @@ from optuna.distributions import (
 from optuna.study import Study
 from optuna.trial import TrialState, create_trial
 
-from metatpe import MetaTPESampler, Space, Task, load_tasks
+from metatpe import MetaTPESampler, Space, Task
 from metatpe.tpe.pareto import order
-from metatpe.study.trials import is_counted
 
 UNIT = FloatDistribution(0, 1)
 CHOICES = CategoricalDistribution
@@ -160,13 +159,6 @@ def test_a_notebook_shows_tasks_and_samplers_with_names_as_text() -> None:
     assert repr(sampler) == str(sampler) == "MetaTPESampler(1 sources, seed=3)"
 
 
-def test_arguments_are_left_untouched(rng: np.random.Generator) -> None:
-    X = random_points(MIXED.columns, 5, rng, 0.2)
-    task = Task("t", MIXED, X, locked(rng.random((5, 2))), locked(np.zeros(5)))
-    task.encode_in(Space({"grid": IntDistribution(1, 3), "choice": CHOICES("cb")}))
-    task.configurations([0, 1])
-
-
 # Another space
 
 
@@ -191,9 +183,9 @@ def test_arguments_are_left_untouched(rng: np.random.Generator) -> None:
 def test_a_value_keeps_its_place_in_another_space_or_is_missing(
     own: BaseDistribution, values: list[Any], other: BaseDistribution, found: list[float]
 ) -> None:
-    X, says, _ = past_task({"x": values}, {"x": own}).encode_in(Space({"x": other}))
+    X, is_usable, _ = past_task({"x": values}, {"x": own}).encode_in(Space({"x": other}))
     np.testing.assert_allclose(X[:, 0], found)
-    assert says.tolist() == [not np.isnan(x) for x in found]
+    assert is_usable.tolist() == [not np.isnan(x) for x in found]
 
 
 @pytest.mark.parametrize("name", DISTRIBUTIONS)
@@ -201,9 +193,9 @@ def test_the_same_space_changes_nothing(name: str, rng: np.random.Generator) -> 
     space = Space({"x": DISTRIBUTIONS[name]})
     X = random_points(space.columns, 10, rng)
     task = Task("t", space, X, rng.random((10, 1)))
-    again, says, _ = task.encode_in(Space({"x": DISTRIBUTIONS[name]}))
+    again, is_usable, _ = task.encode_in(Space({"x": DISTRIBUTIONS[name]}))
     np.testing.assert_array_equal(again, X)
-    assert says.all()
+    assert is_usable.all()
 
 
 @given(distributions(), distributions(), st.lists(st.floats(0, 1), min_size=1, max_size=5))
@@ -213,20 +205,20 @@ def test_any_task_fits_into_any_space_or_is_missing_there(
 ) -> None:
     space = Space({"x": other})
     values = [params["x"] for params in Space({"x": own}).decode(np.array(x)[:, None])]
-    X, says, _ = past_task({"x": values}, {"x": own}).encode_in(space)
-    np.testing.assert_array_equal(~np.isnan(X[:, 0]), says)
-    inside = X[says]
+    X, is_usable, _ = past_task({"x": values}, {"x": own}).encode_in(space)
+    np.testing.assert_array_equal(~np.isnan(X[:, 0]), is_usable)
+    inside = X[is_usable]
     assert ((inside >= 0) & (inside <= 1)).all()
     np.testing.assert_allclose(space.encode(space.decode(inside)), inside, atol=1e-9)
 
 
-def test_an_observation_that_lost_more_than_half_of_what_is_shared_says_too_little() -> None:
+def test_an_observation_that_lost_more_than_half_of_what_is_shared_is_not_usable() -> None:
     spaces = [dict.fromkeys("abcd", FloatDistribution(0, high)) for high in (1, 0.5)]
     values = {"a": [0.1, 0.1, 0.9, 0.9], "b": [0.1, 0.1, 0.9, 0.9],
               "c": [0.1, 0.9, 0.9, 0.9], "d": [0.1, 0.9, 0.1, 0.9]}  # fmt: skip
-    X, says, _ = past_task(values, spaces[0]).encode_in(Space(spaces[1]))
+    X, is_usable, _ = past_task(values, spaces[0]).encode_in(Space(spaces[1]))
     assert np.isnan(X).sum(axis=1).tolist() == [0, 2, 3, 4]
-    assert says.tolist() == [True, True, False, False]
+    assert is_usable.tolist() == [True, True, False, False]
 
 
 def test_what_was_not_used_is_not_lost() -> None:
@@ -238,9 +230,9 @@ def test_what_was_not_used_is_not_lost() -> None:
 
 
 def test_a_parameter_that_the_task_lacks_is_missing() -> None:
-    X, says, _ = task_with().encode_in(Space({"new": UNIT, "x": UNIT}))
+    X, is_usable, _ = task_with().encode_in(Space({"new": UNIT, "x": UNIT}))
     np.testing.assert_array_equal(X, [[NAN, 0.1], [NAN, 0.3], [NAN, 0.5]])
-    assert says.all()
+    assert is_usable.all()
     assert not task_with().encode_in(Space({"new": UNIT}))[1].any()
 
 
@@ -326,13 +318,6 @@ def test_violated_constraints_are_added_up() -> None:
     assert Task.from_study(study).violation.tolist() == [2.5, 0.0, 0.0]
 
 
-def test_a_completed_trial_without_a_number_is_no_observation() -> None:
-    trial = create_trial(value=0.0, params={"x": 0.2}, distributions={"x": UNIT})
-    assert is_counted(trial)
-    trial.values = [NAN]
-    assert not is_counted(trial)
-
-
 @pytest.mark.parametrize(
     ("seen", "space"),
     [
@@ -376,107 +361,3 @@ def test_a_study_without_anything_to_learn_from_is_refused() -> None:
     study.add_trial(create_trial(value=1.0))
     with pytest.raises(ValueError, match=r"'empty' has no finished trial with a parameter"):
         Task.from_study(study)
-
-
-# Storages
-
-
-@pytest.fixture(scope="module")
-def storage(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A database with the studies resnet-1, resnet-2, vgg, fresh (empty) and short (one trial)."""
-    url = f"sqlite:///{tmp_path_factory.mktemp('storage') / 'studies.db'}"
-    sizes = {"vgg": 4, "resnet-2": 3, "resnet-1": 2, "fresh": 0, "short": 1}
-    for name, n in sizes.items():
-        study = optuna.create_study(study_name=name, storage=url, direction="maximize")
-        for i in range(n):
-            study.tell(study.ask({"x": UNIT, "c": CHOICES((None, "a"))}), float(i))
-    return url
-
-
-@pytest.fixture(scope="module")
-def opened(storage: str) -> optuna.storages.RDBStorage:
-    """The same database as an object, which is quicker than opening it again."""
-    return optuna.storages.RDBStorage(storage)
-
-
-@pytest.mark.parametrize(
-    ("names", "found"),
-    [
-        ("vgg", ["vgg"]),
-        ("resnet-*", ["resnet-1", "resnet-2"]),
-        ("*", ["resnet-1", "resnet-2", "vgg"]),
-        (["vgg", "resnet-?"], ["vgg", "resnet-1", "resnet-2"]),
-        (["resnet-2", "res*"], ["resnet-2", "resnet-1"]),
-        (["fresh"], []),
-        ([], []),
-    ],
-)
-def test_studies_are_loaded_by_name_and_pattern(
-    opened: optuna.storages.RDBStorage, names: str | list[str], found: list[str]
-) -> None:
-    assert [task.name for task in load_tasks(opened, names)] == found
-
-
-def test_a_loaded_task_is_the_stored_study(
-    storage: str, opened: optuna.storages.RDBStorage
-) -> None:
-    (task,) = load_tasks(storage, "vgg")
-    study = optuna.load_study(study_name="vgg", storage=storage)
-    assert task.configurations(range(4)) == [dict(sorted(t.params.items())) for t in study.trials]
-    assert task.losses.tolist() == [[0.0], [-1.0], [-2.0], [-3.0]]
-    (from_object,) = load_tasks(opened, "vgg")
-    np.testing.assert_array_equal(from_object.X, task.X)
-
-
-def test_studies_with_too_few_trials_are_left_out_and_that_is_said(
-    opened: optuna.storages.RDBStorage, caplog: pytest.LogCaptureFixture
-) -> None:
-    load_tasks(opened)
-    assert "study 'short' is left out: it has 1 finished trials" in caplog.text
-    assert "study 'fresh' is left out" in caplog.text
-
-
-def test_a_study_without_parameters_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
-    storage = optuna.storages.InMemoryStorage()
-    study = optuna.create_study(study_name="constant", storage=storage)
-    study.optimize(lambda trial: 1.0, n_trials=3)
-    assert load_tasks(storage, "*") == []
-    assert "study 'constant' is left out" in caplog.text
-
-
-@pytest.mark.parametrize(
-    ("names", "message"),
-    [
-        ("resnet-3", r"no study is called 'resnet-3'; close are \['resnet-\d', 'resnet-\d'\]"),
-        ("xyz*", r"no study is called 'xyz\*'; the storage has \['fresh', 'resnet-1', "),
-        (["vgg", "vg"], r"no study is called 'vg'; close are \['vgg'\]"),
-    ],
-)
-def test_an_unknown_name_is_refused_with_the_close_ones(
-    opened: optuna.storages.RDBStorage, names: str | list[str], message: str
-) -> None:
-    with pytest.raises(ValueError, match=message):
-        load_tasks(opened, names)
-
-
-def test_where_no_name_is_close_some_that_there_are_are_said() -> None:
-    storage = optuna.storages.InMemoryStorage()
-    for i in range(7):
-        optuna.create_study(study_name=f"study {6 - i}", storage=storage)
-    said = (
-        r"; the storage has \['study 0', 'study 1', 'study 2', 'study 3', 'study 4'\] and 2 more\."
-    )
-    with pytest.raises(ValueError, match=said):
-        load_tasks(storage, "xyz")
-
-
-def test_an_empty_storage_says_so() -> None:
-    with pytest.raises(ValueError, match="the storage has no study"):
-        load_tasks(optuna.storages.InMemoryStorage(), "a")
-
-
-def test_a_name_with_the_letters_of_a_pattern_is_found_as_it_is() -> None:
-    storage = optuna.storages.InMemoryStorage()
-    study = optuna.create_study(study_name="run[1]", storage=storage)
-    study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=2)
-    assert [task.name for task in load_tasks(storage, "run[1]")] == ["run[1]"]

@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-import reference
 from helpers import MIXED, NAN, locked, pdf, plain_columns, random_points, whole_space
 from optuna.distributions import (
     BaseDistribution,
@@ -13,11 +12,19 @@ from optuna.distributions import (
     IntDistribution,
 )
 from optuna.samplers._tpe import probability_distributions as optuna_tpe
+from oracle import reference
 from scipy.stats import chisquare, iqr, kstest, norm, truncnorm
 
 from metatpe import Space
-from metatpe.tpe.kde import Parzen, Points, bandwidths, mass_inside
 from metatpe.space import Columns, Floats, Ints
+from metatpe.tpe.kde import (
+    Parzen,
+    Points,
+    bandwidths,
+    kernel_mass,
+    log2_in_cells,
+    mass_inside,
+)
 
 CONTINUOUS = FloatDistribution(0, 1)
 KINDS: dict[str, BaseDistribution] = {
@@ -82,7 +89,7 @@ def test_one_continuous_column_is_a_mixture_of_truncated_normals(
     h: float, rng: np.random.Generator
 ) -> None:
     centers, X = rng.random((2, 20, 1))
-    parzen = Parzen(columns_of(CONTINUOUS), locked(centers), np.array([h]))
+    parzen = Parzen(columns_of(CONTINUOUS), locked(centers), locked(np.array([h])))
     kernels = truncnorm.pdf(X, -centers.T / h, (1 - centers.T) / h, loc=centers.T, scale=h)
     np.testing.assert_allclose(pdf(parzen, X), (1 + kernels.sum(axis=1)) / 21, rtol=1e-9)
 
@@ -135,6 +142,20 @@ def test_a_column_of_one_value_changes_nothing(rng: np.random.Generator) -> None
     centers, X = random_points(columns, 10, rng), random_points(columns, 10, rng)
     parzen = Parzen(columns, centers)
     np.testing.assert_allclose(pdf(parzen, X), pdf(parzen.reduced([0]), X[:, :1]))
+
+
+@pytest.mark.parametrize("kind", [name for name in KINDS if name != "continuous"])
+@pytest.mark.parametrize("h", [0.02, 0.1, 0.5])
+def test_the_mass_of_a_cell_and_its_log_density_agree(kind: str, h: float) -> None:
+    columns = columns_of(KINDS[kind])
+    edges, each = columns.edges[0], np.arange(columns.n_cells[0])
+    assert edges is not None
+    log2 = log2_in_cells(columns, 0, each[:, None], each, locked(np.full(len(each), h)))
+    mass = kernel_mass(columns, 0, h)
+    np.testing.assert_allclose(mass.sum(axis=0), 1.0)
+    np.testing.assert_allclose(np.exp2(log2) * np.diff(edges)[:, None], mass, atol=1e-12)
+    missing = log2_in_cells(columns, 0, each, np.full(len(each), -1), np.full(len(each), h))
+    np.testing.assert_array_equal(missing, 0.0)
 
 
 def test_a_missing_coordinate_is_a_factor_of_one(rng: np.random.Generator) -> None:
@@ -435,17 +456,3 @@ def test_some_observations_count_as_all(n: int, rng: np.random.Generator) -> Non
 def test_some_centres_leave_the_uniform_part_as_it_is() -> None:
     far = Parzen(columns_of(CONTINUOUS), np.full((3000, 1), 0.1), np.array([0.01])).thinned(100)
     assert pdf(far, np.array([[0.9]])) == pytest.approx(1 / 3001)
-
-
-def test_arguments_are_left_untouched(rng: np.random.Generator) -> None:
-    columns = MIXED.columns
-    centers, X = random_points(columns, 10, rng, 0.2), random_points(columns, 10, rng)
-    h = locked(bandwidths(columns, centers))
-    parzen = Parzen(columns, centers, h)
-    pdf(parzen, X)
-    parzen.log_pdf(Points.of(columns, X, is_coarse=True))
-    for j in range(len(columns)):
-        parzen.marginal(j)
-    parzen.sample(10, rng=rng)
-    parzen.sample_kernels(10, rng=rng)
-    pdf(parzen.reduced((1, 3)), X[:, [1, 3]])

@@ -1,21 +1,18 @@
 """Past studies out of every kind of storage, and what is said of one that cannot be used."""
 
-import socket
 import sqlite3
 import sys
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import optuna
 import pytest
-from optuna.distributions import FloatDistribution
-from optuna.storages import BaseStorage, GrpcStorageProxy, InMemoryStorage, JournalStorage
+from optuna.storages import BaseStorage, InMemoryStorage, JournalStorage
 from optuna.storages.journal import JournalFileBackend
-from studies import SPACE, mariadb, past_study, postgresql, start_python
+from studies import SPACE, free_port, grpc_proxy, mariadb, past_study, postgresql
 
 from metatpe import MetaTPESampler, load_tasks, transfer_history
 from metatpe.past.read.storage import StorageError, masked, open_storage
@@ -28,12 +25,6 @@ def fill(storage: str | BaseStorage) -> str | BaseStorage:
     for seed, name in enumerate(NAMES):
         past_study(n=5, seed=seed, name=name, storage=storage)
     return storage
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("localhost", 0))
-        return int(listener.getsockname()[1])
 
 
 @pytest.fixture(scope="module")
@@ -95,22 +86,6 @@ def test_tasks_come_out_of_mariadb_and_a_study_there_goes_on_with_them(tmp_path:
         assert [r.origin for r in transfer_history(study)][:5] == ["warm_start"] * 5
 
 
-@contextmanager
-def grpc_proxy(url: str) -> Iterator[str]:
-    """Run Optuna's proxy of a storage in a process of its own; yield where it answers."""
-    port = free_port()
-    server = start_python(
-        "from optuna.storages import get_storage, run_grpc_proxy_server;"
-        f"run_grpc_proxy_server(get_storage({url!r}), port={port})"
-    )
-    try:
-        GrpcStorageProxy(host="localhost", port=port).wait_server_ready(timeout=60)
-        yield f"grpc://localhost:{port}"
-    finally:
-        server.kill()
-        server.communicate()
-
-
 def test_tasks_come_out_of_the_grpc_proxy(sqlite_url: str) -> None:
     pytest.importorskip("grpc")
     with grpc_proxy(sqlite_url) as proxy:
@@ -145,6 +120,9 @@ def test_reading_makes_no_tables_in_an_empty_postgresql(postgres_url: str) -> No
         connection.execute("create database empty")
     with pytest.raises(StorageError, match="is no storage of Optuna"):
         load_tasks(postgres_url.replace("/postgres?", "/empty?"))
+    with psycopg.connect(url.replace("/postgres?", "/empty?")) as connection:
+        tables = connection.execute("select * from pg_tables where schemaname = 'public'")
+        assert tables.fetchall() == []
 
 
 # What cannot be used
@@ -267,77 +245,3 @@ def test_a_study_that_is_deleted_under_way_is_said() -> None:
     storage = Vanishing()
     optuna.create_study(study_name="gone", storage=storage)
     assert sentence_of(storage) == "study 'gone' was deleted while it was read."
-
-
-# A new study, and those that can help it
-
-
-def study_with(
-    storage: BaseStorage, name: str, names: list[str], space: str = "xy", n: int = 4
-) -> optuna.Study:
-    study = optuna.create_study(
-        study_name=name, storage=storage, directions=["minimize"] * max(1, len(names))
-    )
-    if all(names):
-        study.set_metric_names(names)
-    for _ in range(n):
-        trial = study.ask(dict.fromkeys(space, FloatDistribution(0, 1)))
-        study.tell(trial, [0.0] * len(study.directions))
-    return study
-
-
-@pytest.fixture
-def shared() -> BaseStorage:
-    storage = InMemoryStorage()
-    study_with(storage, "same", ["error", "time"])
-    study_with(storage, "unnamed", ["", ""])
-    study_with(storage, "single", ["error"])
-    study_with(storage, "other names", ["error", "size"])
-    study_with(storage, "other space", ["error", "time"], "ab")
-    study_with(storage, "half", ["error", "time"], "yz")
-    return storage
-
-
-def test_only_tasks_that_can_help_are_kept(
-    shared: BaseStorage, caplog: pytest.LogCaptureFixture
-) -> None:
-    new = study_with(shared, "new", ["error", "time"], n=2)
-    assert [t.name for t in load_tasks(shared, like=new)] == ["half", "same", "unnamed"]
-    said = {record.getMessage() for record in caplog.records}
-    assert said == {
-        "study 'new' is left out: it is the new study itself.",
-        "study 'other names' is left out: its objectives are ['error', 'size'], "
-        "and not ['error', 'time'].",
-        "study 'other space' is left out: it has no parameter in common with the new study.",
-        "study 'single' is left out: it has 1 objectives, but the new study has 2.",
-    }
-
-
-def test_nothing_is_known_of_the_space_of_a_study_without_trials(shared: BaseStorage) -> None:
-    new = study_with(shared, "new", ["", ""], n=0)
-    names = {t.name for t in load_tasks(shared, like=new)}
-    assert names == {"half", "same", "unnamed", "other names", "other space"}
-
-
-def test_a_default_may_be_all_that_is_shared(shared: BaseStorage) -> None:
-    new = study_with(shared, "new", ["error", "time"], "q")
-    assert load_tasks(shared, like=new) == []
-    found = load_tasks(shared, like=new, defaults={"q": 0.5})
-    assert [t.name for t in found] == ["half", "other space", "same", "unnamed"]
-    assert all(t.configuration(0)["q"] == 0.5 for t in found)
-
-
-def test_a_study_is_known_again_under_another_address(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path / 'studies.db'}"
-    study = past_study(n=3, name="new", storage=url)
-    past_study(n=3, name="old", storage=url)
-    other = f"sqlite:///{tmp_path / '.' / 'studies.db'}?timeout=7"
-    assert [t.name for t in load_tasks(other, like=study)] == ["old"]
-
-
-def test_a_study_of_the_same_name_elsewhere_may_help() -> None:
-    old, new = InMemoryStorage(), InMemoryStorage()
-    past_study(n=3, name="resnet", storage=old)
-    study = past_study(n=3, seed=1, name="resnet", storage=new)
-    assert [t.name for t in load_tasks(old, like=study)] == ["resnet"]
-    assert load_tasks(new, like=study) == []

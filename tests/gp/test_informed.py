@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 from helpers import MIXED, locked, random_points
+from processes import DEGENERATE, ENCODE, fitted
 from scipy.optimize import approx_fprime
 from scipy.spatial.distance import cdist
 from scipy.stats import multivariate_normal, norm
-from test_gp import DEGENERATE, ENCODE, fitted
 
 from metatpe.gp.informed import InformedProcess, _Loss, inform, means
 from metatpe.gp.process import GaussianProcess, Pairs
@@ -168,9 +168,9 @@ def test_without_a_past_and_without_observations_nothing_is_known(
     np.testing.assert_array_equal(process.shares, [1.0])
 
 
-@pytest.mark.parametrize("sign", [1.0, -1.0], ids=["same", "upside down"])
+@pytest.mark.parametrize("sign", [1.0, -1.0], ids=["same", "reversed"])
 @pytest.mark.parametrize("repeat", range(3))
-def test_the_same_task_is_followed_and_one_upside_down_is_turned_round(
+def test_the_same_task_is_followed_and_a_reversed_one_is_inverted(
     sign: float, repeat: int, rng: np.random.Generator
 ) -> None:
     of_past, X = random_points(MIXED.columns, 80, rng), random_points(MIXED.columns, 12, rng)

@@ -1,0 +1,60 @@
+"""The search for the best configuration of a mixed space."""
+
+import numpy as np
+from helpers import MIXED, NAN, random_points
+
+from metatpe.gp.search import candidates, climb
+from metatpe.space import Floats, Mask
+
+X_NONE = np.empty((0, len(MIXED)))
+
+
+def anywhere(X: Floats) -> Mask:
+    return np.ones(len(X), dtype=np.bool_)
+
+
+def test_the_search_climbs_to_the_best_configuration_and_stays_on_the_grid(
+    rng: np.random.Generator,
+) -> None:
+    columns = MIXED.columns
+    top = np.array([0.123, 0.456, 0.3, columns.points[3][20], 5 / 6])
+
+    def score(X: Floats) -> Floats:
+        np.testing.assert_array_equal(columns.snap(X), X)
+        return -((X - top) ** 2).sum(axis=1)
+
+    found = np.stack(
+        [
+            climb(candidates(columns, X_NONE, 500, rng), columns, score, anywhere, rng)
+            for _ in range(11)
+        ]
+    )
+    np.testing.assert_allclose(found[:, 2:], np.tile(top[2:], (11, 1)))
+    off = np.abs(found[:, :2] - top[:2]).max(axis=1)
+    assert np.median(off) < 0.02
+    assert off.max() < 0.1
+
+
+def test_the_search_never_leaves_what_is_allowed(rng: np.random.Generator) -> None:
+    columns = MIXED.columns
+
+    def is_left(X: Floats) -> Mask:
+        return np.asarray(X[:, 0] < 0.4)
+
+    X = candidates(columns, X_NONE, 300, rng)
+    found = climb(X[is_left(X)], columns, lambda X: X[:, 0], is_left, rng)
+    assert 0.35 < found[0] < 0.4
+
+
+def test_the_whole_of_a_small_space_is_scored(rng: np.random.Generator) -> None:
+    columns = MIXED.columns.take([2, 4])
+    X = candidates(columns, np.empty((0, 2)), 3, rng)
+    assert len(np.unique(X, axis=0)) == len(X) == 15
+
+
+def test_neighbours_of_good_ones_keep_most_of_their_coordinates(rng: np.random.Generator) -> None:
+    good = np.array(random_points(MIXED.columns, 1, rng))
+    good[0, 1] = NAN  # of a conditional parameter any value will do
+    near = candidates(MIXED.columns, good, 400, rng)[400:]
+    assert not np.isnan(near).any()
+    assert 0.4 < (near == good)[:, [0, 2, 3, 4]].mean() < 0.95

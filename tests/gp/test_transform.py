@@ -1,0 +1,44 @@
+"""Losses as scores that a Gaussian process can model."""
+
+import numpy as np
+import pytest
+from helpers import INF
+from scipy.stats import norm
+
+from metatpe.gp.transform import scores
+
+
+def test_losses_that_are_close_to_normal_are_standardised(rng: np.random.Generator) -> None:
+    y = rng.normal(5.0, 3.0, size=(200, 2))
+    np.testing.assert_allclose(scores(y, np.zeros(200)), (y - y.mean(axis=0)) / y.std(axis=0))
+
+
+def test_losses_over_orders_of_magnitude_become_logarithms(rng: np.random.Generator) -> None:
+    log_y = rng.normal(-3.0, 2.0, size=(200, 1))
+    expected = (log_y - log_y.mean()) / log_y.std()
+    np.testing.assert_allclose(scores(np.exp(log_y), np.zeros(200)), expected)
+    np.testing.assert_allclose(scores(-np.exp(-log_y), np.zeros(200)), expected)
+
+
+def test_heavy_tails_of_both_signs_become_normal_quantiles(rng: np.random.Generator) -> None:
+    y = rng.standard_cauchy(size=(101, 1))
+    z = scores(y, np.zeros(101))[:, 0]
+    assert (np.argsort(z) == np.argsort(y[:, 0])).all()
+    np.testing.assert_allclose(np.sort(z), norm.ppf((np.arange(101) + 0.5) / 101), atol=1e-12)
+
+
+def test_infeasible_pruned_and_infinite_losses_are_as_bad_as_the_worst() -> None:
+    losses = np.array([[1.0], [2.0], [3.0], [-9.0], [INF], [-INF]])
+    z = scores(losses, np.array([0.0, 0.0, 0.0, 1.0, 0.0, 0.0]))[:, 0]
+    assert z[0] < z[1] < z[2] == z[3] == z[4]
+    assert z[5] == z[0]
+
+
+@pytest.mark.parametrize("losses", [[], [4.0], [2.0, 2.0, 2.0], [INF, INF], [1e308, 1e308]])
+def test_a_constant_objective_is_zero_everywhere(losses: list[float]) -> None:
+    y = np.array(losses).reshape(-1, 1)
+    np.testing.assert_array_equal(scores(y, np.zeros(len(y))), np.zeros_like(y))
+
+
+def test_losses_of_the_size_of_the_largest_float_do_not_overflow() -> None:
+    assert np.isfinite(scores(np.array([[-1.7e308], [1.7e308], [0.0]]), np.zeros(3))).all()

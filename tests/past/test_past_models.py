@@ -1,0 +1,102 @@
+"""The Gaussian processes of past tasks: fitted once, with the objectives of the study."""
+
+import numpy as np
+import pytest
+from helpers import INF, MIXED, NAN, locked, random_points, task_of, without
+
+from metatpe import Space, Task
+from metatpe.gp.models import MAX_OBSERVATIONS, fit_all
+from metatpe.gp.transform import scores
+from metatpe.past import models as models_module
+from metatpe.past.known import Past
+from metatpe.space import Floats
+from metatpe.tpe.pareto import order
+
+
+def two_losses(X: Floats) -> Floats:  # (n, d) -> (n, 2)
+    return np.stack([X[:, 0], 1.0 - X[:, 0] + X[:, 1]], axis=1)
+
+
+def named(task: Task, *names: str) -> Task:
+    return Task(task.name, task.space, task.X, task.losses, objective_names=names)
+
+
+def test_a_task_is_fitted_when_it_is_first_asked_for_and_once(
+    rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    n_fitted: list[int] = []
+
+    def counted(encoder, X, y):  # type: ignore[no-untyped-def]
+        n_fitted.append(len(X))
+        return fit_all(encoder, X, y)
+
+    monkeypatch.setattr(models_module, "fit_all", counted)
+    tasks = [task_of("t", MIXED, n, two_losses, rng) for n in (10, 12, 14)]
+    models = Past(tasks, MIXED).models(())
+    assert n_fitted == []
+    models.of([1])
+    models.best([1])
+    models.of([2, 1])
+    assert n_fitted == [12, 14]
+
+
+def test_the_models_are_those_of_the_scores(rng: np.random.Generator) -> None:
+    task = task_of("t", MIXED, 15, two_losses, rng)
+    models = Past([task], MIXED).models(())
+    features = models.encoder(random_points(MIXED.columns, 5, rng))
+    y = scores(task.losses, task.violation)
+    for own, expected in zip(models.of([0])[0], fit_all(models.encoder, task.X, y), strict=True):
+        np.testing.assert_allclose(own.mean(features), expected.mean(features), atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("of_study", "is_swapped"),
+    [
+        (("cost", "error"), True),
+        (("error", "cost"), False),
+        (("error", "size"), False),
+        ((), False),
+    ],
+    ids=str,
+)
+def test_objectives_are_matched_by_name_where_both_name_the_same(
+    of_study: tuple[str, ...], is_swapped: bool, rng: np.random.Generator
+) -> None:
+    task = named(task_of("t", MIXED, 15, two_losses, rng), "error", "cost")
+    past = Past([task], MIXED)
+    features = past.models(()).encoder(random_points(MIXED.columns, 5, rng))
+    (plain,), (own,) = past.models(()).of([0]), past.models(of_study).of([0])
+    expected = [model.mean(features) for model in plain][:: -1 if is_swapped else 1]
+    np.testing.assert_allclose([model.mean(features) for model in own], expected, atol=1e-6)
+
+
+def test_the_best_configurations_come_first_and_are_complete(rng: np.random.Generator) -> None:
+    # What is missing stands in the middle of its column, and every value is one of the space.
+    task = task_of("t", MIXED, 50, two_losses, rng)
+    partial = Task("partial", MIXED, without(task.X, 1, 3), task.losses)
+    best = Past([task, partial], MIXED).models(()).best([0, 1])
+    y = scores(task.losses, task.violation)
+    rows = order(y, np.zeros(50))[:20]
+    np.testing.assert_array_equal(best[:20], task.X[rows])
+    np.testing.assert_array_equal(best[20:, [0, 2, 4]], task.X[rows][:, [0, 2, 4]])
+    middle = MIXED.columns.snap(np.full((1, 5), 0.5))[0]
+    np.testing.assert_array_equal(best[20:, [1, 3]], np.tile(middle[[1, 3]], (20, 1)))
+
+
+def test_a_long_task_is_modelled_by_a_part_of_its_observations(rng: np.random.Generator) -> None:
+    task = task_of("t", Space({"x": MIXED.distributions["float"]}), 400, lambda X: X[:, 0], rng)
+    ((model,),) = Past([task], task.space).models(()).of([0])
+    assert len(model.points) == MAX_OBSERVATIONS
+
+
+def test_what_failed_is_as_bad_as_the_worst_and_never_among_the_best() -> None:
+    space = Space({"x": MIXED.distributions["float"]})
+    X = locked(np.linspace(0, 1, 40)[:, None])
+    losses, violation = np.array(X), np.zeros(40)
+    losses[:5], violation[5:10] = INF, 1.0
+    models = Past([Task("t", space, X, losses, violation)], space).models(())
+    np.testing.assert_array_equal(models.best([0])[:, 0], X[10:30, 0])
+    ((model,),) = models.of([0])
+    middle, first = model.mean(models.encoder(np.array([[0.3], [0.1]])))
+    assert middle < first
+    assert not np.isnan(model.mean(models.encoder(np.array([[NAN]])))).any()
