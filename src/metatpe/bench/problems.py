@@ -161,11 +161,16 @@ class Problem:
         if not self.conditions:
             return study.ask(self.space)
         trial = study.ask()
+        self.suggest(trial)
+        return trial
+
+    def suggest(self, trial: Trial) -> dict[str, Any]:
+        """Ask a trial for a configuration, one parameter after the other, and return it."""
         params: dict[str, Any] = {}
         for name, distribution in self.space.items():
             if self._is_used(name, params):
-                params[name] = _suggest(trial, name, distribution)
-        return trial
+                params[name] = suggest(trial, name, distribution)
+        return params
 
     def used(self, params: Params) -> dict[str, Any]:
         """Return the part of a point of the whole space that is a configuration."""
@@ -241,7 +246,8 @@ def _is_in(distribution: Any, value: Any) -> bool:
     return bool(distribution.low <= value <= distribution.high)
 
 
-def _suggest(trial: Trial, name: str, distribution: BaseDistribution) -> Any:
+def suggest(trial: Trial, name: str, distribution: BaseDistribution) -> Any:
+    """Ask a trial for the value of one parameter."""
     if isinstance(distribution, CategoricalDistribution):
         return trial.suggest_categorical(name, distribution.choices)
     if isinstance(distribution, IntDistribution):
