@@ -38,8 +38,8 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, IntD
 from optuna.trial import Trial
 
 from metatpe import MetaTPESampler, Space, Task
-from metatpe.tpe.pareto import ranks
 from metatpe.bench import Problem, get_suite, hypervolume_curve
+from metatpe.tpe.pareto import ranks
 
 AT = (10, 20, 50, 100)
 N_PAST = 100
@@ -87,8 +87,7 @@ def changed_task(problem: Problem, change: str, seed: int, stream: int) -> Task:
 
 def objective_of(problem: Problem, seed: int) -> Objective:
     def objective(trial: Trial) -> tuple[float, ...]:
-        params = {n: trial._suggest(n, d) for n, d in problem.space.items()}
-        return problem.evaluate(params, seed)
+        return problem.evaluate(problem.suggest(trial), seed)
 
     return objective
 

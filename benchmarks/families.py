@@ -51,14 +51,17 @@ from optuna.samplers import BaseSampler
 from optuna.trial import Trial, create_trial
 
 from metatpe import MetaTPESampler, Space, Task, TransferSampler
+from metatpe.baselines import RGPESampler, TSTRSampler
+from metatpe.bench.problems import suggest
 from metatpe.gp.informed import inform
 from metatpe.gp.models import Observed
-from metatpe.past.models import PastModels
 from metatpe.gp.process import GaussianProcess
-from metatpe.samplers.surrogate import Surrogate
+from metatpe.past.models import PastModels
+from metatpe.samplers import transfer
+from metatpe.samplers.base import PastSampler
+from metatpe.samplers.surrogate import Surrogate, best_configuration, expected_improvement
 from metatpe.study.moment import Moment
 from metatpe.study.record import Plan
-from metatpe.baselines import RGPESampler, TSTRSampler
 
 Floats = NDArray[np.float64]
 Function = Callable[[Floats], float]
@@ -263,7 +266,7 @@ class Problem:
         params: dict[str, Any] = {}
         for name, distribution in self.space.items():
             if is_active(name, params):
-                params[name] = trial._suggest(name, distribution)
+                params[name] = suggest(trial, name, distribution)
         return self.tasks[0](params)
 
 
@@ -273,41 +276,82 @@ class Problem:
 class Turns(TransferSampler):
     """Every tenth suggestion, by chance, is one of the densities."""
 
-    def _acquired(
-        self, moment: Moment, *, rng: np.random.Generator, may_repeat: bool = False
-    ) -> Plan:
-        if not may_repeat and self._rng(moment.trial, "tenth").random() < 0.1:
-            return self._by_densities(moment, moment.is_new, rng=rng)
-        return super()._acquired(moment, rng=rng, may_repeat=may_repeat)
+    def __init__(self, sources: Sequence[Task], *, seed: int) -> None:
+        super().__init__(sources, seed=seed)
+        self.densities = MetaTPESampler(sources, seed=seed)
+
+    def propose(self, moment: Moment, rng: np.random.Generator) -> Plan:
+        """Choose a configuration once the start-up trials are done."""
+        if self.rng(moment.trial, "tenth").random() < 0.1:
+            return self.densities.propose_value(moment, rng)
+        return super().propose(moment, rng)
 
 
 class MeanFront(TransferSampler):
-    """What was reached is what the model believes of it."""
+    """What was reached is what the model predicts for it, not what was observed."""
 
-    def _surrogate(self, moment: Moment, past: PastModels) -> Surrogate:
-        surrogate = super()._surrogate(moment, past)
-        reached = Observed.of(moment, past.encoder).reached
-        return replace(surrogate, reached=surrogate.predict(reached)[0])
+    def propose(self, moment: Moment, rng: np.random.Generator) -> Plan:
+        """Choose a configuration once the start-up trials are done."""
+        plan, past = super().propose(moment, rng), self.past_in(moment.space)
+        if plan.reason == "densities":
+            return plan
+        models, study = observed(self, moment)
+        chosen = np.arange(0) if plan.reason == "own" else self._chosen(moment, past)
+        fitted = transfer._fitted(study, models, chosen)
+        surrogate = transfer._surrogate(study, models, chosen, fitted)
+        reached = surrogate.predict(study.reached)[0]
+        return chosen_again(self, moment, plan, replace(surrogate, reached=reached), rng)
 
 
 class OneCoefficient(RGPESampler):
     """The past's predictions, weighed as RGPE does, with one coefficient for all of them."""
 
-    def _surrogate(self, moment: Moment, past: PastModels) -> Surrogate:
-        surrogate, study = super()._surrogate(moment, past), Observed.of(moment, past.encoder)
-        weights = np.array([surrogate.weights[name] for name in past.names])
-        everyone = past.models(np.flatnonzero(weights))
+    def propose(self, moment: Moment, rng: np.random.Generator) -> Plan:
+        """Choose a configuration once the start-up trials are done."""
+        plan, past = super().propose(moment, rng), self.past_in(moment.space)
+        models, study = observed(self, moment)
+        weights = np.array([plan.weights[name] for name in past.names])
+        everyone = models.of(np.flatnonzero(weights))
         shares = weights[weights > 0] / max(weights.sum(), 1e-12)
-        models = []
+        fitted = []
         for j, y in enumerate(study.y.T):
-            mean = [_Weighed([task[j] for task in everyone], shares)] if len(everyone) else []
-            models += inform(mean, study.features, [y], past.encoder.owner, study.is_used)  # type: ignore[arg-type]
+            mean = [_Weighed([task[j] for task in everyone], shares)] if everyone else []
+            fitted += inform(mean, study.features, [y], models.encoder.owner, study.is_used)  # type: ignore[arg-type]
 
         def predict(features: Floats) -> tuple[Floats, Floats]:
-            mean, variance = zip(*[model.predict(features) for model in models], strict=True)
+            mean, variance = zip(*[model.predict(features) for model in fitted], strict=True)
             return np.stack(mean, axis=1), np.sqrt(np.stack(variance, axis=1))
 
-        return replace(surrogate, predict=predict, reached=study.y[study.is_good])
+        surrogate = Surrogate(
+            predict=predict,
+            encoder=models.encoder,
+            branches=study.branches,
+            reached=study.y[study.is_good],
+            good=study.front,
+            past_best=models.best(range(len(past.names))),
+        )
+        return chosen_again(self, moment, plan, surrogate, rng)
+
+
+def observed(sampler: PastSampler, moment: Moment) -> tuple[PastModels, Observed]:
+    """Return the models of the past tasks, and the study's observations as they see them."""
+    models = sampler.past_in(moment.space).models(moment.objective_names)
+    done, columns = moment.observations, moment.space.columns
+    losses = done.losses, done.violation
+    return models, Observed.of(columns, models.encoder, done.X, *losses, moment.running)
+
+
+def chosen_again(
+    sampler: PastSampler,
+    moment: Moment,
+    plan: Plan,
+    surrogate: Surrogate,
+    rng: np.random.Generator,
+) -> Plan:
+    """Return a plan with the configuration that another model would choose."""
+    improvement = expected_improvement(surrogate.reached)
+    x = best_configuration(sampler, moment, surrogate, improvement, rng)
+    return replace(plan, params=moment.values(x))
 
 
 @dataclass(frozen=True, eq=False)

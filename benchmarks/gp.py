@@ -36,11 +36,11 @@ from gpytorch.likelihoods import GaussianLikelihood
 from gpytorch.means import ZeroMean
 
 from metatpe import TransferSampler
-from metatpe.gp.process import fit
 from metatpe.bench import get_method, get_problem, hypervolume_curve
 from metatpe.bench.methods import Start
 from metatpe.bench.past import past_task
 from metatpe.bench.plan import plan
+from metatpe.gp.process import fit
 
 RIVAL = "optuna-gp-log"
 METHODS = ("transfer", "rgpe-ehvi", "rgpe-parego", "tstr-ehvi", "tstr-parego", "optuna-gp", RIVAL)
@@ -93,7 +93,7 @@ def search(name: str, start: Start) -> tuple[np.ndarray, np.ndarray, np.ndarray]
     values, seconds = np.empty((N_EVALUATIONS, problem.n_objectives)), []
     for i in range(N_EVALUATIONS):
         began = time.perf_counter(), time.process_time()
-        trial = study.ask(problem.space)
+        trial = problem.ask(study)
         seconds.append((time.perf_counter() - began[0], time.process_time() - began[1]))
         values[i] = problem.evaluate(trial.params, start.seed)
         study.tell(trial, np.where(is_log, np.log(np.abs(values[i])), values[i]).tolist())

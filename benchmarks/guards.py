@@ -1,131 +1,101 @@
-"""What the guards cost where the past fits: the sampler beside the paper's method without them.
+"""What each rule beyond the paper is worth: the sampler with all of its rules, and without one.
 
-    python benchmarks/guards.py --seeds 100 --jobs 2
-    python benchmarks/guards.py --seeds 20 --suites nmt
+    python benchmarks/guards.py --without guards --seeds 20 --jobs 2
+    python benchmarks/guards.py --sampler transfer --without all --suites hpolib,nmt --kinds like
+    python benchmarks/guards.py --without fewer --workers 8 --suites hpolib,nmt --kinds like
+    python benchmarks/guards.py --read guards.json
 
-Both are run on the datasets of HPOlib and NMT-Bench with the same past (100 random configurations
-of each other dataset of the suite), the same five warm starts and the same noise, 100 evaluations.
-`plain` has the sampler's split and no guard (docs/method/guards.md): no silence after the warm
-starts, no trust, no turns, nothing turned round, kernels of bad observations as wide as all of
-them say, as many candidates of each task, and where no column is kept every past task counts as
-the same.
+A rule should cost nothing where the past fits, and help where it does not. For each suite and each
+kind of past (`_pasts.py` has them) the normalised hypervolume after some evaluations is printed,
+the mean over the suite's problems and over seeds. Below it is, for each rule, the mean of the
+paired differences, with it minus without it, and in brackets how many of its standard errors over
+seeds that is; positive where the rule helps. `_runs.py` says what can be named in `--without`.
 
-Printed are the suites' means of the normalised hypervolume after 5 to 100 evaluations, the paired
-difference of the sampler from `plain`, and how many standard errors over seeds that is. With forty
-seeds and more, the last two lines of a suite have the lowest and the highest mean of `plain` over
-twenty seeds in a row: how far two such means may be apart for no other reason than their draws.
+`fewer` needs workers that collide (`--workers`), in a space that is finite, and `ten` more than
+ten past tasks (`--tasks 20 --suites oboe`).
 """
 
 from __future__ import annotations
 
-import argparse
-import math
+import itertools
+import json
 import os
-import warnings
-from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
 
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(variable, "1")  # one core a run, before numpy is loaded
 
 import numpy as np
-import optuna
+from _pasts import KINDS
+from _runs import Case, arms_of, in_errors, names_of, parser_of, run_all
 
-from metatpe import MetaTPESampler
-from metatpe.tpe.acquisition import Densities, score
-from metatpe.study.moment import Moment
-from metatpe.tpe.importance import importances, kept_columns, mean_importances
-from metatpe.tpe.kde import Parzen, sample
-from metatpe.tpe.kernel import similarities, task_weights
-from metatpe.study.record import Plan
-from metatpe.past.densities import Past
-from metatpe.bench import get_problem, get_suite, hypervolume_curve
-from metatpe.bench.past import past_task
-from metatpe.bench.plan import plan
+from metatpe.bench.problems import expand
 
-AT = (5, 10, 20, 30, 50, 100)
-N_IN_A_ROW = 20
-WAYS = ("plain", "guarded")
+AT = (10, 20, 30, 50, 100)
+WITH = "all rules"
 
 
-class Plain(MetaTPESampler):
-    """The paper's method after its warm starts."""
+def measure(args: Any) -> dict[str, Any]:
+    """Return the means over problems, for each suite, kind of past, arm and seed."""
+    arms = {WITH: (), **arms_of(args.sampler, args.without, args.workers)}
+    at = [n for n in AT if n <= args.evaluations]
+    settings = {"n_tasks": args.tasks, "n_workers": args.workers, "n_evaluations": max(at)}
+    cells = list(itertools.product(args.suites, args.kinds, arms))
+    members = {suite: expand(suite) for suite in args.suites}
 
-    def _acquired(
-        self, moment: Moment, *, rng: np.random.Generator, may_repeat: bool = False
-    ) -> Plan:
-        past, columns = self._past(moment.space), moment.space.columns
-        X_good, X_bad, _ = self._split(moment)
-        target = Densities(Parzen(columns, X_good), Parzen(columns, X_bad))
-        tasks = [target, *past.densities]
-        counts = np.full(len(tasks), self._n_ei_candidates)
-        X = sample([task.good for task in tasks], counts, rng=rng)
-        X = self._only_new(moment, X, moment.is_new)
-        best = X[np.argmax(score(tasks, self._weights(target.good, past), X))]
-        return Plan("acquisition", moment.values(best))
+    def case(name: str, kind: str, arm: str, seed: int) -> Case:
+        return Case(args.sampler, name, kind, seed, arms[arm], **settings)
 
-    def _weights(self, good: Parzen, past: Past) -> np.ndarray:
-        """Return the task kernel; where no column would be kept, all tasks are the same."""
-        gamma, eta, n_past = self._settings.gamma, self._settings.eta, len(past.densities)
-        if len(good) < eta:
-            return task_weights(np.ones(n_past))
-        shared, total, counts = past.shared
-        V = mean_importances(importances(good, gamma)[shared], total, counts)
-        kept = tuple(int(shared[j]) for j in kept_columns(V, len(good), eta))
-        return task_weights(similarities(good, past.nodes(kept, len(good)), n_past))
-
-
-def run(name: str, way: str, seed: int) -> np.ndarray:
-    """Return the hypervolume after each evaluation."""
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    warnings.simplefilter("ignore")
-    problem = get_problem(name)
-    (planned,) = plan([name], ["meta-tpe"], [seed])  # whose past the stored results have as well
-    past = [
-        past_task(get_problem(p.problem), planned.n_past, seed, p.stream) for p in planned.past
-    ]
-    sampler = (Plain if way == "plain" else MetaTPESampler)(past, seed=seed)
-    study = optuna.create_study(directions=problem.directions, sampler=sampler)
-    values = []
-    for _ in range(AT[-1]):
-        trial = study.ask(problem.space)
-        values.append(problem.evaluate(trial.params, seed))
-        study.tell(trial, values[-1])
-    return hypervolume_curve(problem, np.array(values))
+    curves = run_all(
+        # Seed by seed, with all arms beside each other.
+        [case(n, k, a, s) for s in args.seeds for suite, k, a in cells for n in members[suite]],
+        args.jobs,
+    )
+    results = []
+    for suite, kind, arm in cells:
+        found = [[curves[case(n, kind, arm, s)] for n in members[suite]] for s in args.seeds]
+        means = np.mean(found, axis=1)[:, [n - 1 for n in at]]
+        results.append(
+            {"suite": suite, "kind": kind, "arm": arm, "means": means.round(6).tolist()}
+        )
+    head = {"sampler": args.sampler, "seeds": list(args.seeds), "at": at}
+    return {**head, "tasks": args.tasks, "workers": args.workers, "results": results}
 
 
-def show(suite: str, curves: dict[str, np.ndarray]) -> None:  # of each way (seeds, AT)
-    difference = curves["guarded"] - curves["plain"]
-    error = difference.std(axis=0, ddof=1) / math.sqrt(len(difference))
-    in_errors = difference.mean(axis=0) / np.where(error > 0, error, 1.0)
-    n_rows = len(difference) // N_IN_A_ROW * N_IN_A_ROW
-    rows = [
-        *((way, "{:.4f}", curves[way].mean(axis=0)) for way in WAYS),
-        ("guarded - plain", "{:+.4f}", difference.mean(axis=0)),
-        ("in standard errors", "{:+.1f}", in_errors),
-    ]
-    if n_rows > N_IN_A_ROW:
-        blocks = curves["plain"][:n_rows].reshape(-1, N_IN_A_ROW, len(AT)).mean(axis=1)
-        rows.append(("plain, lowest of twenty", "{:.4f}", blocks.min(axis=0)))
-        rows.append(("plain, highest", "{:.4f}", blocks.max(axis=0)))
-    print(f"{suite:24}" + "".join(f"{n:>9}" for n in AT))
-    for label, form, row in rows:
-        print(f"{label:24}" + "".join(f"{form.format(v):>9}" for v in row), flush=True)
+def show(found: dict[str, Any]) -> None:
+    """Print the table of a measurement."""
+    means = {(r["suite"], r["kind"], r["arm"]): np.array(r["means"]) for r in found["results"]}
+    workers = f", {found['workers']} workers" if found["workers"] > 1 else ""
+    print(f"{found['sampler']}, {len(found['seeds'])} seeds{workers}")
+    for (suite, kind, arm), values in means.items():
+        if arm == WITH:
+            numbers = "".join(f"{n:>18}" for n in found["at"])
+            print(f"\n{f'{suite}, past: {kind}':<28}{numbers}")
+            cells = [f"{mean:.4f}{'':8}" for mean in values.mean(axis=0)]
+        else:
+            gained = means[suite, kind, WITH] - values
+            pairs = zip(gained.mean(axis=0), in_errors(gained), strict=True)
+            cells = [f"{mean:+.4f} {f'({z:+.1f})':>7}" for mean, z in pairs]
+        label = WITH if arm == WITH else f"  minus without {arm}"
+        print(f"{label:<28}" + "".join(f"{cell:>18}" for cell in cells))
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--seeds", type=int, default=20)
-    parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--suites", default="hpolib,nmt")
+    parser = parser_of(__doc__, KINDS, "guards")
+    parser.add_argument("--suites", type=names_of, default=["hpolib", "nmt", "oboe"])
+    parser.add_argument("--tasks", type=int, metavar="N", help="past tasks; else the suite's own")
+    parser.add_argument("--workers", type=int, default=1, metavar="N", help="asking together")
+    parser.add_argument("--read", nargs="+", type=Path, metavar="FILE", help="show these instead")
     args = parser.parse_args()
-    at = [n - 1 for n in AT]
-    with ProcessPoolExecutor(args.jobs) as pool:
-        for suite in args.suites.split(","):
-            names = [problem.name for problem in get_suite(suite)]
-            cases = [(n, way, s) for way in WAYS for s in range(args.seeds) for n in names]
-            curves = np.array(list(pool.map(run, *zip(*cases, strict=True))))[:, at]
-            means = curves.reshape(len(WAYS), args.seeds, len(names), len(AT)).mean(axis=2)
-            show(suite, dict(zip(WAYS, means, strict=True)))
+    try:
+        found = [json.loads(path.read_text()) for path in args.read or ()] or [measure(args)]
+    except ValueError as error:
+        parser.error(str(error))
+    if args.out:
+        Path(args.out).write_text(json.dumps(found[0], indent=1))
+    for one in found:
+        print(json.dumps(one)) if args.json else show(one)
 
 
 if __name__ == "__main__":

@@ -29,19 +29,21 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 import numpy as np
 import optuna
 
-from metatpe import MetaTPESampler, Task, _acquisition, _kernel, sampler
-from metatpe.bench.methods import _transfer
+from metatpe import MetaTPESampler, Task
 from metatpe.bench import get_problem, get_suite, hypervolume_curve
 from metatpe.bench.past import past_task
+from metatpe.past import densities as past_densities
+from metatpe.samplers import densities as own_densities
+from metatpe.tpe import acquisition, kernel
 
 AT = (10, 20, 30, 50, 100)
 CASES = ("noise", "paper")
 SUITES = ("hpolib", "nmt")
 LIMITS = {  # where the shortcuts begin, and how far they go
-    _transfer: ("MAX_KERNELS", "MAX_OWN", "_N_COMPARED", "_MAX_PAIRS"),
-    _acquisition: ("_N_FIRST", "_N_SECOND", "_N_BEST"),
-    _kernel: ("_MAX_ENTRIES",),
-    sampler: ("MAX_OWN",),
+    past_densities: ("MAX_KERNELS", "MAX_OWN", "_N_COMPARED", "_MAX_PAIRS"),
+    acquisition: ("_N_FIRST", "_N_SECOND", "_N_BEST"),
+    kernel: ("_MAX_ENTRIES",),
+    own_densities: ("MAX_OWN",),
 }
 AS_THEY_ARE = {(m, name): getattr(m, name) for m, names in LIMITS.items() for name in names}
 
@@ -76,7 +78,7 @@ def run(case: str, name: str, way: str, seed: int) -> tuple[np.ndarray, float]:
     study = optuna.create_study(directions=problem.directions, sampler=searcher)
     values = []
     for _ in range(AT[-1]):
-        trial = study.ask(problem.space)
+        trial = problem.ask(study)
         values.append(problem.evaluate(trial.params, seed))
         study.tell(trial, values[-1])
     first, last = study.trials[5].datetime_start, study.trials[-1].datetime_complete

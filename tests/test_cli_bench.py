@@ -72,6 +72,7 @@ def test_what_is_missing_is_listed_with_the_reason(tmp_path: Path) -> None:
     problems = {p["name"]: p["missing"] for p in json.loads(run.stdout)["problems"]}
     assert "pip install 'metatpe[bench]'" in problems["hpolib/naval_propulsion"]
     assert "Put the files so-en.json" in problems["nmt/so-en"]
+    assert "oboe==0.2.0" in problems["oboe/3"]
     assert problems["ellipsoid10"] is None
 
 

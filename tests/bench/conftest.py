@@ -9,7 +9,7 @@ from metatpe.bench import Problem, get_problem
 
 @pytest.fixture
 def load() -> Callable[[str], Problem]:
-    """`get_problem`, which skips the test where the table of NMT-Bench has not been fetched."""
+    """`get_problem`, which skips the test where a table of others has not been fetched."""
 
     def load_or_skip(name: str) -> Problem:
         try:

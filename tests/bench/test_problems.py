@@ -15,7 +15,7 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution, Int
 from metatpe.bench import Problem, get_problem, get_suite, problem_names, suite_names
 
 ALL = problem_names()
-TABULAR = problem_names("hpolib") + problem_names("nmt")
+TABULAR = problem_names("hpolib") + problem_names("nmt") + problem_names("oboe")
 
 TOY = Problem(
     name="toy",
@@ -36,7 +36,7 @@ PARAMS: dict[str, Any] = {"units": 1, "activation": "tanh", "rate": 0.5}
 
 
 def test_a_suite_is_its_problems() -> None:
-    assert suite_names() == ("ellipsoid", "hpolib", "nmt")
+    assert suite_names() == ("ellipsoid", "hpolib", "nmt", "oboe")
     assert problem_names("nmt") == ("nmt/so-en", "nmt/sw-en", "nmt/tl-en")
     assert [p.name for p in get_suite("ellipsoid")] == ["ellipsoid4", "ellipsoid10"]
 
@@ -98,7 +98,7 @@ def test_whatever_the_search_space_offers_can_be_evaluated(
         directions=problem.directions, sampler=optuna.samplers.RandomSampler(seed=0)
     )
     for _ in range(20):
-        params = study.ask(problem.space).params
+        params = problem.ask(study).params
         values = problem.evaluate(params, seed=3)
         assert [type(value) for value in values] == [float] * problem.n_objectives
         losses = problem.losses(np.array(values))
@@ -213,7 +213,7 @@ def test_a_pickled_problem_gives_the_same_answers(name: str) -> None:
     copy = pickle.loads(pickle.dumps(problem))
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
     for seed in range(10):
-        params = study.ask(problem.space).params
+        params = problem.ask(study).params
         assert copy.evaluate(params, seed) == problem.evaluate(params, seed)
 
 
@@ -230,6 +230,9 @@ def test_a_pickled_problem_gives_the_same_answers(name: str) -> None:
         ({"best": np.array([0.0, 0.0])}, "best must be better than worst"),
         ({"levels": {"units": (16, 32)}}, "'units' has 2 levels, so it must be IntDistribution"),
         ({"levels": {"width": (16, 32)}}, "'width' has 2 levels.* but is None"),
+        ({"conditions": {"rate": ("activation", "gelu")}}, "'rate' is used where 'activation' is"),
+        ({"conditions": {"units": ("activation", "relu")}}, "'units' is used .* before it"),
+        ({"conditions": {"width": ("activation", "relu")}}, "'width' is used .* before it"),
     ],
 )
 def test_a_problem_that_contradicts_itself_is_refused(
@@ -237,3 +240,53 @@ def test_a_problem_that_contradicts_itself_is_refused(
 ) -> None:
     with pytest.raises(ValueError, match=f"problem 'toy'.*{complaint}"):
         replace(TOY, **change)
+
+
+NESTED = replace(
+    TOY,
+    conditions={"activation": ("units", 2), "rate": ("activation", "tanh")},
+    function=lambda params, seed: (float(len(params)), 0.0),
+)
+
+
+def test_a_configuration_has_the_parameters_whose_conditions_hold() -> None:
+    assert NESTED.used(PARAMS) == {"units": 1}
+    assert NESTED.used({**PARAMS, "units": 2}) == {**PARAMS, "units": 2}
+    assert NESTED.used({"units": 2, "activation": "relu", "rate": 0.5}).keys() == {
+        "units",
+        "activation",
+    }
+
+
+@pytest.mark.parametrize(
+    "params",
+    [PARAMS, {"units": 2}, {"units": 1, "rate": 0.5}, {"units": 2, "activation": "tanh"}],
+)
+def test_a_configuration_with_other_parameters_than_it_uses_is_refused(
+    params: dict[str, Any],
+) -> None:
+    with pytest.raises(ValueError, match=r"problem 'toy' needs the parameters \['"):
+        NESTED.evaluate(params, seed=0)
+
+
+def test_a_study_is_asked_for_the_parameters_of_the_chosen_branch() -> None:
+    study = optuna.create_study(
+        directions=NESTED.directions, sampler=optuna.samplers.RandomSampler(seed=0)
+    )
+    trials = [NESTED.ask(study) for _ in range(40)]
+    assert {len(trial.params) for trial in trials} == {1, 2, 3}
+    for trial in trials:
+        assert NESTED.evaluate(trial.params, seed=0) == (float(len(trial.params)), 0.0)
+        assert trial.distributions == {name: NESTED.space[name] for name in trial.params}
+
+
+def test_a_problem_without_conditions_is_asked_for_its_whole_space_at_once() -> None:
+    asked, plain = (
+        optuna.create_study(directions=TOY.directions, sampler=optuna.samplers.TPESampler(seed=0))
+        for _ in range(2)
+    )
+    for _ in range(15):
+        one, other = TOY.ask(asked), plain.ask(TOY.space)
+        assert one.params == other.params
+        for study, trial in ((asked, one), (plain, other)):
+            study.tell(trial, TOY.evaluate(trial.params, seed=0))

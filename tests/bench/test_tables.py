@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from metatpe.bench.problems import Direction
-from metatpe.bench.tables import Table, repeats, tabular_problem
+from metatpe.bench.tables import Branches, Table, repeats, tabular_problem
 
 LEVELS = {"units": (16, 32, 64), "activation": ("relu", "tanh")}
 UNORDERED = frozenset({"activation"})
@@ -137,3 +137,39 @@ def test_a_table_with_holes_is_refused(value: float) -> None:
     values[[2, 4], 0, 1] = value
     with pytest.raises(ValueError, match=r"rows \[2, 4\] are not; pad failed evaluations"):
         Table(LEVELS, UNORDERED, values)
+
+
+def test_the_rows_of_branches_are_those_of_their_tables_one_after_the_other(
+    rng: np.random.Generator,
+) -> None:
+    grid, alone = rng.random((6, 2, 2)), rng.random((1, 2, 2))
+    branches = Branches(
+        "model",
+        {
+            "mean": Table({}, frozenset(), alone),
+            "net": Table(LEVELS, UNORDERED, grid),
+            "tree": Table({"depth": (1, 2)}, frozenset(), grid[:2]),
+        },
+    )
+    configurations: list[dict[str, object]] = [
+        {"model": "mean"},
+        *(
+            {"model": "net", "units": u, "activation": a}
+            for u in range(3)
+            for a in ("relu", "tanh")
+        ),
+        *({"model": "tree", "depth": k} for k in range(2)),
+    ]
+    assert [branches.row(c) for c in configurations] == list(range(9))
+    np.testing.assert_array_equal(branches.values, np.concatenate([alone, grid, grid[:2]]))
+    problem = tabular_problem(
+        "toy",
+        branches,
+        objective_names=("error", "seconds"),
+        directions=("minimize", "minimize"),
+        log_objectives=(False, False),
+    )
+    for row, c in enumerate(configurations):
+        repeat = repeats(5, np.array([row]), 2)[0]
+        assert problem.evaluate(c, seed=5) == tuple(branches.values[row, repeat])
+    assert problem.levels == {"units": (16, 32, 64), "depth": (1, 2)}

@@ -29,7 +29,8 @@ def random_configurations(
     """Return n different random configurations.
 
     Args:
-        problem: Its space is drawn from, uniformly.
+        problem: Its space is drawn from, uniformly; in a conditional one, the parameter that
+            decides is drawn first, and then what its branch uses.
         n: How many.
         key: The seed and the stream that they follow from.
 
@@ -39,7 +40,9 @@ def random_configurations(
     space = Space(problem.space)
     rng = np.random.default_rng(np.random.SeedSequence(key))
     drawn = space.decode(space.columns.snap(rng.random((_N_DRAWS * n, len(space)))))
-    distinct = {json.dumps(c, sort_keys=True): c for c in drawn}
+    # In a conditional space many points are the same configuration, as all of a branch that has
+    # no parameters are.
+    distinct = {json.dumps(c, sort_keys=True): c for c in map(problem.used, drawn)}
     if len(distinct) < n:
         raise ValueError(
             f"problem {problem.name!r}: {n} different configurations are wanted, but only "

@@ -11,6 +11,10 @@ Shapes: best and worst are (m,), the extremes over all configurations and repeat
 the non-dominated values among them; table, where the problem is one, is (n, r, m) for n
 configurations with r repeats each.
 
+A space may be conditional: a parameter with an entry in `conditions` is used only where another
+one, which stands before it in the space, has a given value. A configuration has the parameters
+that it uses, and no others.
+
 `hpolib` names a suite and `hpolib/slice_localization` one problem of it. A suite is a module of
 `metatpe.bench.families`; a new module there is a new suite, and nothing else has to change. What
 counts as the past of a problem are the others of its suite, unless the suite says otherwise.
@@ -30,7 +34,14 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
-from optuna.distributions import BaseDistribution, CategoricalDistribution, IntDistribution
+from optuna.distributions import (
+    BaseDistribution,
+    CategoricalDistribution,
+    FloatDistribution,
+    IntDistribution,
+)
+from optuna.study import Study
+from optuna.trial import Trial
 
 Floats = NDArray[np.float64]
 Params = Mapping[str, Any]
@@ -53,6 +64,8 @@ class Problem:
         front: The true Pareto front, sorted by its first column; None where it is not known.
         levels: The values behind the indices of each ordered parameter.
         table: Every value that the problem can take; None where there are infinitely many.
+        conditions: Where a parameter is used: the name and the value of the one that decides.
+            A parameter without an entry is always used.
 
     Example:
         >>> problem = get_problem("ellipsoid4")
@@ -71,6 +84,7 @@ class Problem:
     front: Floats | None = None  # (k, m)
     levels: dict[str, tuple[Any, ...]] = field(default_factory=dict)
     table: Floats | None = None  # (n, r, m)
+    conditions: dict[str, tuple[str, Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in ("best", "worst", "front", "table"):
@@ -79,6 +93,7 @@ class Problem:
         self._check_directions()
         self._check_objectives()
         self._check_levels()
+        self._check_conditions()
 
     def _check_directions(self) -> None:
         unknown = [d for d in self.directions if d not in get_args(Direction)]
@@ -116,6 +131,16 @@ class Problem:
                     f"{self.space.get(name)}."
                 )
 
+    def _check_conditions(self) -> None:
+        names = list(self.space)
+        for name, (other, value) in self.conditions.items():
+            is_before = other in names[: names.index(name)] if name in names else False
+            if not is_before or not _is_in(self.space[other], value):
+                raise ValueError(
+                    f"problem {self.name!r}: parameter {name!r} is used where {other!r} is "
+                    f"{value!r}, but the space has no such value before it."
+                )
+
     @property
     def n_objectives(self) -> int:
         """The number of objectives, m."""
@@ -131,11 +156,42 @@ class Problem:
         """Return objective values as losses to minimise, or such losses as values."""
         return values * signs(self.directions)
 
+    def ask(self, study: Study) -> Trial:
+        """Ask a study for a configuration; return the trial with the parameters it uses."""
+        if not self.conditions:
+            return study.ask(self.space)
+        trial = study.ask()
+        self.suggest(trial)
+        return trial
+
+    def suggest(self, trial: Trial) -> dict[str, Any]:
+        """Ask a trial for a configuration, one parameter after the other, and return it."""
+        params: dict[str, Any] = {}
+        for name, distribution in self.space.items():
+            if self._is_used(name, params):
+                params[name] = suggest(trial, name, distribution)
+        return params
+
+    def used(self, params: Params) -> dict[str, Any]:
+        """Return the part of a point of the whole space that is a configuration."""
+        kept: dict[str, Any] = {}
+        for name in self.space:
+            if self._is_used(name, kept):
+                kept[name] = params[name]
+        return kept
+
+    def _is_used(self, name: str, params: Params) -> bool:
+        """Return whether a parameter is used, given those that stand before it."""
+        if name not in self.conditions:
+            return True
+        other, value = self.conditions[name]
+        return other in params and bool(params[other] == value)
+
     def evaluate(self, params: Params, seed: int) -> tuple[float, ...]:
         """Return the objectives of one configuration.
 
         Args:
-            params: A value of `space` for each of its parameters.
+            params: A value of `space` for each parameter that the configuration uses.
             seed: The seed of the run. The result depends on `params` and `seed` alone.
         """
         self._check_params(params)
@@ -153,15 +209,16 @@ class Problem:
         }
 
     def _check_params(self, params: Params) -> None:
-        if params.keys() != self.space.keys():
+        names = [name for name in self.space if self._is_used(name, params)]
+        if params.keys() != set(names):
             raise ValueError(
-                f"problem {self.name!r} needs the parameters {sorted(self.space)}, "
+                f"problem {self.name!r} needs the parameters {sorted(names)}, "
                 f"but got {sorted(params)}."
             )
-        for name, distribution in self.space.items():
-            if not _is_in(distribution, params[name]):
+        for name in names:
+            if not _is_in(self.space[name], params[name]):
                 raise ValueError(
-                    f"problem {self.name!r}: parameter {name!r} must be in {distribution}, "
+                    f"problem {self.name!r}: parameter {name!r} must be in {self.space[name]}, "
                     f"but is {params[name]!r}."
                 )
 
@@ -187,6 +244,18 @@ def _is_in(distribution: Any, value: Any) -> bool:
     if not isinstance(value, kind) or isinstance(value, bool):
         return False
     return bool(distribution.low <= value <= distribution.high)
+
+
+def suggest(trial: Trial, name: str, distribution: BaseDistribution) -> Any:
+    """Ask a trial for the value of one parameter."""
+    if isinstance(distribution, CategoricalDistribution):
+        return trial.suggest_categorical(name, distribution.choices)
+    if isinstance(distribution, IntDistribution):
+        low, high, step = distribution.low, distribution.high, distribution.step
+        return trial.suggest_int(name, low, high, step=step, log=distribution.log)
+    assert isinstance(distribution, FloatDistribution)
+    bounds = distribution.low, distribution.high
+    return trial.suggest_float(name, *bounds, step=distribution.step, log=distribution.log)
 
 
 @cache

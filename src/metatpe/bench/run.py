@@ -171,7 +171,7 @@ def _evaluate(
 ) -> Evaluation:
     """Ask for a configuration, evaluate it and tell the result."""
     begin = time.perf_counter()
-    trial = study.ask(problem.space)
+    trial = problem.ask(study)
     seconds = time.perf_counter() - begin
     values = problem.evaluate(trial.params, seed)
     told = np.array(values)

@@ -10,14 +10,18 @@ to r (Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators", 2
 arithmetic modulo 2^64 alone: the same on every platform, in every process and for every method.
 
 Shapes: table is (n, r, m) with n = K_1 * ... * K_d.
+
+`Branches` are several such tables, one per value of a parameter that decides which of them a
+configuration belongs to; its rows are theirs, one table after the other.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, TypeVar
 
 import moocore
 import numpy as np
@@ -28,6 +32,7 @@ from metatpe.bench.problems import Direction, Floats, Params, Problem, read_only
 
 Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]
+T = TypeVar("T")
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
@@ -71,6 +76,11 @@ class Table:
         }
 
     @property
+    def conditions(self) -> dict[str, tuple[str, Any]]:
+        """Where a parameter is used: everywhere."""
+        return {}
+
+    @property
     def ordered(self) -> dict[str, tuple[Any, ...]]:
         """The levels of the ordered parameters."""
         return {name: v for name, v in self.levels.items() if name not in self.unordered}
@@ -86,9 +96,61 @@ class Table:
 
     def evaluate(self, params: Params, seed: int) -> tuple[float, ...]:
         """Return the objectives of a configuration of `space`."""
-        row = self.row(params)
-        repeat = repeats(seed, np.array([row]), self.values.shape[1])[0]
-        return tuple(self.values[row, repeat].tolist())
+        return _entry(self.values, self.row(params), seed)
+
+
+@dataclass(frozen=True, eq=False)
+class Branches:
+    """The values of all configurations of a space whose branches are grids."""
+
+    parameter: str  # the one that decides on the branch
+    tables: dict[str, Table]  # of each of its values; no parameter is in two of them
+
+    @property
+    def space(self) -> dict[str, BaseDistribution]:
+        """The search space: the branch, then the parameters of each."""
+        parts = (table.space for table in self.tables.values())
+        branch = CategoricalDistribution(tuple(self.tables))
+        return {self.parameter: branch, **_joined(parts)}
+
+    @property
+    def conditions(self) -> dict[str, tuple[str, Any]]:
+        """Where a parameter is used: in its own branch."""
+        branches = self.tables.items()
+        return {n: (self.parameter, branch) for branch, table in branches for n in table.levels}
+
+    @property
+    def ordered(self) -> dict[str, tuple[Any, ...]]:
+        """The levels of the ordered parameters."""
+        return _joined(table.ordered for table in self.tables.values())
+
+    @cached_property
+    def values(self) -> Floats:  # (n, r, m)
+        """The values of all tables, one after the other."""
+        return read_only(np.concatenate([table.values for table in self.tables.values()]))
+
+    @cached_property
+    def _first_rows(self) -> dict[str, int]:
+        lengths = [len(table.values) for table in self.tables.values()]
+        return dict(zip(self.tables, np.cumsum([0, *lengths]).tolist(), strict=False))
+
+    def row(self, params: Params) -> int:
+        """Return the row of a configuration of `space`."""
+        branch = params[self.parameter]
+        return self._first_rows[branch] + self.tables[branch].row(params)
+
+    def evaluate(self, params: Params, seed: int) -> tuple[float, ...]:
+        """Return the objectives of a configuration of `space`."""
+        return _entry(self.values, self.row(params), seed)
+
+
+def _joined(parts: Iterable[dict[str, T]]) -> dict[str, T]:
+    return {name: value for part in parts for name, value in part.items()}
+
+
+def _entry(values: Floats, row: int, seed: int) -> tuple[float, ...]:
+    repeat = repeats(seed, np.array([row]), values.shape[1])[0]
+    return tuple(values[row, repeat].tolist())
 
 
 def repeats(seed: int, rows: Ints, n_repeats: int) -> Ints:  # (k,) -> (k,)
@@ -107,7 +169,7 @@ def _mix(words: Words) -> Words:
 
 def tabular_problem(
     name: str,
-    table: Table,
+    table: Table | Branches,
     *,
     objective_names: Sequence[str],
     directions: Sequence[Direction],
@@ -129,4 +191,5 @@ def tabular_problem(
         front=front[np.lexsort(front.T[::-1])],
         levels=table.ordered,
         table=table.values,
+        conditions=table.conditions,
     )

@@ -14,13 +14,12 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from metatpe.bench import data
 from metatpe.bench.problems import Problem
 from metatpe.bench.tables import Ints, Table, tabular_problem
 
@@ -57,24 +56,13 @@ def load(name: str) -> Problem:
 
 def data_folders() -> tuple[Path, ...]:
     """Return where the tables are looked for, in this order."""
-    given = os.environ.get("METATPE_DATA")
-    roots = ([Path(given).expanduser()] if given else []) + [_cache_folder() / "metatpe"]
-    return tuple(root / "nmt-bench" for root in roots)
-
-
-def _cache_folder() -> Path:
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return data.data_folders("nmt-bench")
 
 
 def _find(file_name: str) -> Path:
     folders = data_folders()
-    for folder in folders:
-        if (folder / file_name).is_file():
-            return folder / file_name
+    if found := data.find_file(folders, file_name):
+        return found
     raise FileNotFoundError(
         f"the NMT-Bench table {file_name} is not in {' or '.join(map(str, folders))}. It is data "
         "of Zhang and Duh (2020), released at https://github.com/Este1le/hpo_nmt; as JSON it is "
