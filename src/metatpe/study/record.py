@@ -43,8 +43,15 @@ Reason = Literal[
     "unknown_space",
     "unknown",
 ]
-# Records of earlier versions say whose turn a trial was, and nothing else.
-_REASON_OF_TURN: dict[str | None, Reason] = {"past": "weighed", "own": "own", None: "unknown"}
+# Records of earlier versions have an origin and, of `MetaTPESampler`, a turn. These leave no doubt
+# about the reason; other origins do.
+_OLD_REASONS: dict[str, Reason] = {
+    "past": "weighed",
+    "own": "own",
+    "warm_start": "best",
+    "epsilon": "epsilon",
+    "independent": "unknown_space",
+}
 _TURN_OF_REASON = {"weighed": 1.0, "own": -1.0}
 
 
@@ -118,18 +125,19 @@ def transfer_history(study: Study) -> list[TransferRecord]:
         >>> for record in transfer_history(study):  # doctest: +SKIP
         ...     print(record.number, record.origin, record.reason, record.weights)
     """
-    return [
-        _record(trial.number, trial.user_attrs[_KEY])
-        for trial in study.get_trials(deepcopy=False)
-        if _KEY in trial.user_attrs
-    ]
+    records = map(record_of, study.get_trials(deepcopy=False))
+    return [record for record in records if record is not None]
 
 
-def _record(number: int, stored: Mapping[str, Any]) -> TransferRecord:
+def record_of(trial: FrozenTrial) -> TransferRecord | None:
+    """Return where one trial came from, None where it has no record."""
+    stored = trial.user_attrs.get(_KEY)
+    if stored is None:
+        return None
     return TransferRecord(
-        number=number,
+        number=trial.number,
         origin=stored["origin"],
-        reason=stored.get("reason") or _REASON_OF_TURN[stored.get("turn")],
+        reason=_reason(stored),
         weights=dict(stored["weights"]),
         kept=tuple(stored["kept"]),
         sources=tuple(stored.get("sources", ())),
@@ -212,8 +220,9 @@ def read_plan(trial: FrozenTrial) -> Plan | None:
     return Plan(first["origin"], _reason(first), params, start=first["warm"])
 
 
-def _reason(first: Mapping[str, Any]) -> Reason:
-    reason: Reason = first.get("reason") or _REASON_OF_TURN[first.get("turn")]
+def _reason(stored: Mapping[str, Any]) -> Reason:
+    old = stored.get("turn") or stored.get("origin", UNKNOWN)
+    reason: Reason = stored.get("reason") or _OLD_REASONS.get(old, "unknown")
     return reason
 
 
