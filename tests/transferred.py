@@ -71,7 +71,7 @@ def weighed(weights: Mapping[str, float], reason: str = "weighed") -> dict[str, 
         "origin": "acquisition",
         "reason": reason,
         "weights": dict(weights),
-        "kept": ["x"],
+        "kept": [] if reason == "silent" else ["x"],
     }
 
 

@@ -31,10 +31,8 @@ from metatpe.viz.runs import run_of
 from metatpe.viz.weights import LANES, described
 
 SMALL = 0.1  # of an equal share; a smaller weight does not count
-# The reasons of trials whose recorded weights influenced the choice, and of those where past
-# studies were compared with the study.
-_INFLUENCED: tuple[Reason, ...] = ("weighed", "densities")
-_COMPARED: tuple[Reason, ...] = (*_INFLUENCED, "own", "unknown")
+_INFLUENCED: tuple[Reason, ...] = ("weighed", "densities")  # where weights had an influence
+_COMPARED: tuple[Reason, ...] = (*_INFLUENCED, "own", "unknown")  # where they were computed
 
 
 @dataclass(frozen=True)
@@ -152,7 +150,7 @@ class Facts:
         """The trial from which on there are too few good trials to compare; None where not."""
         found = None
         for record in self.records:
-            if record.reason == "silent":
+            if record.reason == "silent" and not is_compared(record):
                 found = record.number if found is None else found
             elif record.weights:
                 found = None
@@ -271,11 +269,18 @@ def _sources(
     return sorted(found, key=lambda s: (not s.is_used, -sum(s.weights.values()), s.name))
 
 
+def is_compared(record: TransferRecord) -> bool:
+    """Return whether past tasks were compared with the study for this trial."""
+    # With kept parameters, a similarity was measured: the weights were lost in rounding.
+    is_lost = record.reason == "silent" and bool(record.kept)
+    return bool(record.weights) and (record.reason in _COMPARED or is_lost)
+
+
 def _small_from(records: Sequence[TransferRecord], name: str, least: float) -> int | None:
     """Return the trial from which on the weight of a task is small; None where it is not."""
     first = None
     for record in records:
-        if record.reason in _COMPARED and record.weights:
+        if is_compared(record):
             is_small = record.weights.get(name, 0.0) < least
             first = (record.number if first is None else first) if is_small else None
     return first

@@ -84,20 +84,19 @@ def _borrowed(facts: Facts) -> str:
             "There is no record of a transfer: another sampler suggested the trials, or they were "
             "added by hand."
         )
-    n_starts, n_influenced = len(facts.starts), len(_influenced(facts))
-    parts = [f"began with {_n(n_starts, 'configuration')} of theirs"] if n_starts else []
-    parts += [f"used them to choose {_n(n_influenced, 'more trial')}"] if n_influenced else []
+    influenced = {number for source in facts.used for number in source.influenced}
+    parts = [_n(len(facts.starts), "warm start")] if facts.starts else []
+    parts += [f"{_n(len(influenced), 'trial')} chosen with past studies"] if influenced else []
     n_unknown = facts.reasons.get("unknown", 0)
-    unknown = f"How {_n(n_unknown, 'trial was', 'trials were')} chosen is unknown."
-    n, which = len(facts.used), _n(len(facts.used), "past study", "past studies")
-    borrowed = f"It borrowed from {which if n else 'past studies'}: it {' and '.join(parts)}."
-    if not parts:
-        borrowed = "" if n_unknown else "It borrowed nothing from past studies."
-    return " ".join(filter(None, [borrowed, unknown if n_unknown else ""]))
-
-
-def _influenced(facts: Facts) -> set[int]:
-    return {number for source in facts.used for number in source.influenced}
+    sentences = []
+    if parts:
+        which = _n(len(facts.used), "past study", "past studies") if facts.used else "past studies"
+        sentences.append(f"It borrowed from {which}: {' and '.join(parts)}.")
+    elif not n_unknown:
+        sentences.append("It borrowed nothing from past studies.")
+    if n_unknown:
+        sentences.append(f"How {_n(n_unknown, 'trial was', 'trials were')} chosen is unknown.")
+    return " ".join(sentences)
 
 
 def saved_sentence(facts: Facts) -> str:
@@ -291,7 +290,7 @@ def _influence(source: Source) -> str:
 
 
 def _weights(source: Source) -> tuple[str, str]:
-    if not source.weights:
+    if not any(source.weights.values()):
         return "", ""
     largest = max(source.weights, key=lambda number: source.weights[number])
     last = list(source.weights.values())[-1]
@@ -326,8 +325,7 @@ def _why_left_aside(facts: Facts, source: Source) -> tuple[str, str, str] | None
     if facts.silent_from is not None:
         return source.name, f"from trial {facts.silent_from} on", _TOO_FEW
     if source.small_from is not None:
-        why = f"its weight fell below {_weight(facts.least)}{_similarity_now(source)}."
-        return source.name, f"from trial {source.small_from} on", why
+        return source.name, f"from trial {source.small_from} on", _small_weight(facts, source)
     return None
 
 
@@ -348,11 +346,13 @@ def _why_never(facts: Facts, source: Source) -> str:
         return "it had a weight only in trials that the study chose alone."
     if facts.silent_from is not None and source.small_from is None:
         return _TOO_FEW
-    return f"its weight was always below {_weight(facts.least)}{_similarity_now(source)}."
+    return _small_weight(facts, source)
 
 
-def _similarity_now(source: Source) -> str:
-    return "" if source.similarity is None else f" (similarity now {source.similarity:.2f})"
+def _small_weight(facts: Facts, source: Source) -> str:
+    what = "fell" if max(source.weights.values()) >= facts.least else "was always"
+    now = "" if source.similarity is None else f" (similarity now {source.similarity:.2f})"
+    return f"its weight {what} below {_weight(facts.least)}{now}."
 
 
 def _lost(source: Source) -> str:
@@ -450,7 +450,7 @@ _MEANINGS: dict[Reason, str] = {
     "no_start_left": "a random configuration, because no warm start was left that fits the search "
     "space.",
     "unknown_space": "chosen when no parameter of the study was known yet.",
-    "epsilon": "a random configuration, to explore.",
+    "epsilon": "a configuration drawn at random from the whole search space.",
     "weighed": "chosen from past studies and the study itself, each with its weight.",
     "own": "chosen from the study alone, although past studies have weights. This happens at "
     "random, so that trials chosen with and without past studies can be compared.",
@@ -485,8 +485,8 @@ def _reading(facts: Facts) -> list[Block]:
     if facts.is_weighed:
         texts.append(
             f"Weights below {SMALL:.0%} of an equal share, here {_weight(facts.least)}, do not "
-            "count. A past study counts as borrowed from if it gave a warm start, or had a larger "
-            "weight in a trial that was chosen with past studies."
+            "count. A past study counts as borrowed from if it gave a warm start, or had at least "
+            "this weight in a trial that was chosen with past studies."
         )
     return [Items(texts)]
 

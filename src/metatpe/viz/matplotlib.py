@@ -116,7 +116,9 @@ def _grid(axis: Any) -> None:
 def plot_task_weights(study: Study) -> Figure:
     """Plot the weight of each past task over the trials; see `metatpe.viz`."""
     data = weights_of(study)
-    figure, grid = _subplots(3, 1, (7, 6), sharex=True, height_ratios=[3, 1.5, 1.5])
+    n_lanes = max(len(data.lanes), 4)  # each needs room for its name
+    size, heights = (7, 5.2 + 0.2 * n_lanes), [10, 5, n_lanes]
+    figure, grid = _subplots(3, 1, size, sharex=True, height_ratios=heights)
     axes = grid[:, 0]
     named: Handles = []
     for i, (name, weights) in enumerate(data.past.items()):

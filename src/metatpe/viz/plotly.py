@@ -117,8 +117,10 @@ def _line(name: str, x: Any, y: Any, style: Look, **options: Any) -> Any:
 
 
 def draw_task_weights(data: Weights) -> Any:
+    n_lanes = max(len(data.lanes), 4)
+    row_heights = [10, 5, n_lanes]  # each lane needs room for its name, also in a small figure
     figure = make_subplots(
-        rows=3, shared_xaxes=True, row_heights=[0.5, 0.25, 0.25], vertical_spacing=0.05
+        rows=3, shared_xaxes=True, row_heights=row_heights, vertical_spacing=0.05
     )
     for i, (name, weights) in enumerate(data.past.items()):
         hover = "%{meta}<br>trial %{x}: weight %{y:.4f}<extra></extra>"
@@ -132,9 +134,10 @@ def draw_task_weights(data: Weights) -> Any:
     figure.update_yaxes(title="weight", rangemode="tozero", row=1)
     figure.update_yaxes(title="share", range=[0, 1], row=2)
     lanes = list(data.lanes)[::-1]
-    figure.update_yaxes(row=3, type="category", categoryarray=lanes, tickvals=lanes)
+    axis = {"type": "category", "categoryarray": lanes, "tickvals": lanes}
+    figure.update_yaxes(row=3, tickfont={"size": 11}, **axis)
     figure.update_xaxes(title="trial", row=3)
-    height = 560 + 10 * len(data.past)
+    height = 480 + 20 * n_lanes + 10 * len(data.past)
     about, legend = shortened(data.study), {"traceorder": "normal"}
     return _finish(
         figure,
