@@ -28,7 +28,7 @@ from metatpe.space import Space, shown
 from metatpe.study.record import REST, TARGET, Reason, TransferRecord, transfer_history, turn_of
 from metatpe.study.trials import front_of, n_usable, used_distributions
 from metatpe.viz.runs import run_of
-from metatpe.viz.weights import LANES, described
+from metatpe.viz.weights import LANES, described, reason_of
 
 SMALL = 0.1  # of an equal share; a smaller weight does not count
 _INFLUENCED: tuple[Reason, ...] = ("weighed", "densities")  # where weights had an influence
@@ -127,7 +127,7 @@ class Facts:
     @property
     def reasons(self) -> dict[Reason, int]:
         """Reason -> number of trials, those that there are, in the order of `LANES`."""
-        counted = Counter(record.reason for record in self.records)
+        counted = Counter(map(reason_of, self.records))
         return {reason: counted[reason] for reason in LANES if counted[reason]}
 
     @property

@@ -15,7 +15,7 @@ from metatpe.report.facts import Facts
 from metatpe.study.trials import is_counted
 from metatpe.viz.runs import spans_decades
 from metatpe.viz.style import GREY, as_html, shortened
-from metatpe.viz.weights import LANES, LOOKS, NO_RECORD
+from metatpe.viz.weights import LANES, LOOKS, NO_RECORD, reason_of
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -139,7 +139,7 @@ def _points(facts: Facts, a: int, b: int, *, is_first: bool) -> list[Any]:
 
 def _by_lane(facts: Facts) -> dict[str, list[FrozenTrial]]:
     """Return the finished trials with finite values, by how they were chosen."""
-    lanes = {record.number: LANES[record.reason] for record in facts.records}
+    lanes = {record.number: LANES[reason_of(record)] for record in facts.records}
     found: dict[str, list[FrozenTrial]] = {}
     for trial in facts.trials:
         is_done = trial.state == TrialState.COMPLETE and is_counted(trial)

@@ -43,15 +43,8 @@ Reason = Literal[
     "unknown_space",
     "unknown",
 ]
-# Records of earlier versions have an origin and, of `MetaTPESampler`, a turn. These leave no doubt
-# about the reason; other origins do.
-_OLD_REASONS: dict[str, Reason] = {
-    "past": "weighed",
-    "own": "own",
-    "warm_start": "best",
-    "epsilon": "epsilon",
-    "independent": "unknown_space",
-}
+# Records of earlier versions say whose turn a trial was, and nothing else.
+_REASON_OF_TURN: dict[str | None, Reason] = {"past": "weighed", "own": "own", None: "unknown"}
 _TURN_OF_REASON = {"weighed": 1.0, "own": -1.0}
 
 
@@ -221,8 +214,7 @@ def read_plan(trial: FrozenTrial) -> Plan | None:
 
 
 def _reason(stored: Mapping[str, Any]) -> Reason:
-    old = stored.get("turn") or stored.get("origin", UNKNOWN)
-    reason: Reason = stored.get("reason") or _OLD_REASONS.get(old, "unknown")
+    reason: Reason = stored.get("reason") or _REASON_OF_TURN[stored.get("turn")]
     return reason
 
 

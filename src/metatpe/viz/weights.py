@@ -9,7 +9,7 @@ import numpy as np
 from optuna.study import Study
 
 from metatpe.space import Floats, Ints
-from metatpe.study.record import REST, TARGET, Reason, TransferRecord, transfer_history
+from metatpe.study.record import REST, TARGET, Origin, Reason, TransferRecord, transfer_history
 from metatpe.viz.style import MAX_SHOWN, Look, look
 
 # Reason -> what the lane of such trials is called, the first one on top. "alone": the study alone.
@@ -25,6 +25,11 @@ LANES: dict[Reason, str] = {
     "densities": "by densities",
     "no_past": "alone, no past study",
     "unknown": "unknown",
+}
+_OLD: dict[Origin, Reason] = {  # these origins have one reason only
+    "warm_start": "best",
+    "epsilon": "epsilon",
+    "independent": "unknown_space",
 }
 NO_RECORD = "no record"  # trials of other samplers, and those added by hand
 # The most frequent reasons first: the first six looks differ in colour and in marker.
@@ -90,17 +95,23 @@ def _weight(record: TransferRecord, name: str) -> float:
     return record.weights.get(name, np.nan if REST in record.weights else 0.0)
 
 
+def reason_of(record: TransferRecord) -> Reason:
+    """Return the reason of a trial, in an old record the one that its origin implies."""
+    return _OLD.get(record.origin, "unknown") if record.reason == "unknown" else record.reason
+
+
 def described(record: TransferRecord) -> str:
     """Return in words how a trial was chosen; of a warm start, also the past studies it is of."""
+    lane = LANES[reason_of(record)]
     if record.origin != "warm_start":
-        return LANES[record.reason]
-    return f"{LANES[record.reason]} of {', '.join(record.sources) or 'unknown'}"
+        return lane
+    return f"{lane} of {', '.join(record.sources) or 'unknown'}"
 
 
 def _lanes(history: Sequence[TransferRecord]) -> dict[str, list[int]]:
     found: dict[str, list[int]] = {name: [] for name in LANES.values()}
     for record in history:
-        found[LANES[record.reason]].append(record.number)
+        found[LANES[reason_of(record)]].append(record.number)
     return {name: numbers for name, numbers in found.items() if numbers}
 
 
