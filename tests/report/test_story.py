@@ -210,6 +210,11 @@ def test_a_past_without_a_part_in_the_start_is_not_blamed_either() -> None:
     assert f"| b | all along | {why} |" in text
 
 
+def test_a_past_study_that_gave_a_start_and_has_no_weight_on_record_is_left_aside() -> None:
+    text = markdown_report(recorded_study(start_of("b"), weighed(WEIGHTS)))
+    assert "| b | from trial 1 on | its weight was too small to be recorded. |" in text
+
+
 def test_trials_without_a_comparison_say_nothing_about_a_weight() -> None:
     """A study may have too few good trials again, after one that dominates all others."""
     silent = weighed({"target": 1.0, "a": 0.0}, "silent")

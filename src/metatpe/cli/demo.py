@@ -86,7 +86,7 @@ def _weights_table(result: Demo) -> Table:
 
 
 def _front_table(result: Demo) -> Table:
-    """Return the front with the parameters that differ in it; those that do not are said below."""
+    """Return the front with the parameters that differ in it; the caption has the others."""
     front = result.with_past.front
     names = list(front[0][1])
     same = [name for name in names if len({str(params[name]) for _, params in front}) == 1]

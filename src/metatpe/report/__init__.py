@@ -13,8 +13,8 @@ from optuna.study import Study
 
 from metatpe.past.task import Task
 
-# The functions import what they need when they are called: `import metatpe` loads this package for
-# `TransferCallback`, and should not load plots and reports.
+# The functions import what they need when they are called: `TransferCallback` is in this package,
+# and who imports it need not load plots and reports.
 
 __all__ = ["html_report", "markdown_report", "note"]
 

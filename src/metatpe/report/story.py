@@ -320,8 +320,6 @@ def _why_left_aside(facts: Facts, source: Source) -> tuple[str, str, str] | None
     """Return when and why a past study was left aside, as recorded; None if it was not."""
     if not source.is_used and not source.unknown:
         return source.name, "all along", source.obstacle or _why_never(facts, source)
-    if not source.weights:
-        return None
     if facts.silent_from is not None:
         return source.name, f"from trial {facts.silent_from} on", _TOO_FEW
     if source.small_from is not None:
@@ -350,6 +348,8 @@ def _why_never(facts: Facts, source: Source) -> str:
 
 
 def _small_weight(facts: Facts, source: Source) -> str:
+    if not source.weights:
+        return "its weight was too small to be recorded."
     what = "fell" if max(source.weights.values()) >= facts.least else "was always"
     now = "" if source.similarity is None else f" (similarity now {source.similarity:.2f})"
     return f"its weight {what} below {_weight(facts.least)}{now}."
