@@ -176,6 +176,13 @@ def test_a_note_and_a_report_agree_on_what_was_borrowed(kind: Any, n: int) -> No
     assert int(counted[1]) == len(expected) - 1
 
 
+def test_which_weight_is_small_does_not_depend_on_the_past_studies_at_hand() -> None:
+    study = weighed_study({"target": 0.97, "a": 0.03})  # an equal share is one half
+    past = [past_study(n=3, name=name) for name in "abcdefgh"]
+    for text in (note(study), markdown_report(study), markdown_report(study, past)):
+        assert "It borrowed nothing from past studies." in text
+
+
 def test_what_the_records_say_was_borrowed_counts_even_if_the_past_study_has_changed_since() -> (
     None
 ):
