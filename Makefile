@@ -10,7 +10,8 @@ BIN := .venv/bin
 STAMP := .venv/metatpe-installed
 
 # What test-min leaves out: tests of the documentation, of the release, and of what is not installed there.
-TEST_MIN := $(filter-out $(addprefix tests/test_,docs.py release.py examples.py optunahub.py),$(wildcard tests/test_*.py))
+TEST_MIN := $(filter-out tests/bench/% tests/browser/% $(addprefix tests/test_,docs.py release.py examples.py optunahub.py), \
+	$(wildcard tests/test_*.py tests/*/test_*.py tests/*/*/test_*.py))
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,10 +11,11 @@ import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution
 from optuna.storages import BaseStorage
 from optuna.study import Study
-from optuna.trial import create_trial
+from optuna.trial import Trial, create_trial
 from studies import SPACE, TWO, evaluate, new_study, past_study, random_sampler, two_losses
 
 from metatpe import MetaTPESampler
+from metatpe.study.access import storage_of, study_id
 
 # What must be shown as it is: HTML, script, Markdown, plotly's own markup, quotes, alphabets.
 ODD = (
@@ -56,15 +58,53 @@ def large_study(n_trials: int, n_past: int, rng: np.random.Generator) -> tuple[S
     for number, params in enumerate(scratch):
         weights = rng.dirichlet(np.ones(n_past + 1))
         names = ["target", *(task.study_name for task in past)]
-        record = weighed(dict(zip(names, weights.tolist(), strict=True)), turn="past")
+        record = weighed(dict(zip(names, weights.tolist(), strict=True)))
         values = rng.random(2) + np.array([1.0, 1000.0 / (number + 1)])
         study.add_trial(done(params, values.tolist(), record))
     return study, past
 
 
-def weighed(weights: Mapping[str, float], **more: Any) -> dict[str, Any]:
-    """Return the record of a trial that was chosen with these weights."""
-    return {"origin": "acquisition", "weights": dict(weights), "kept": ["x"], **more}
+def weighed(weights: Mapping[str, float], reason: str = "weighed") -> dict[str, Any]:
+    """Return the record of a trial that was chosen with these weights, or for another reason."""
+    return {
+        "sampler": "MetaTPESampler",
+        "origin": "acquisition",
+        "reason": reason,
+        "weights": dict(weights),
+        "kept": [] if reason == "silent" else ["x"],
+    }
+
+
+def start_of(*sources: str) -> dict[str, Any]:
+    """Return the record of a warm start of these past studies."""
+    return {
+        "sampler": "MetaTPESampler",
+        "origin": "warm_start",
+        "reason": "best",
+        "weights": {},
+        "kept": [],
+        "sources": list(sources),
+    }
+
+
+# Records of a study from before there were reasons, samplers and sources.
+OLD_RECORDS: list[dict[str, Any]] = [
+    {"origin": "warm_start", "weights": {}, "kept": []},
+    {"origin": "random", "weights": {}, "kept": []},
+    {"origin": "acquisition", "weights": {"target": 0.6, "past": 0.4}, "kept": ["x"]},
+    {
+        "origin": "acquisition",
+        "weights": {"target": 0.6, "past": 0.4},
+        "kept": ["x"],
+        "turn": "own",
+    },
+]
+OLD_TURN: dict[str, Any] = {
+    "origin": "acquisition",
+    "weights": {"target": 0.6, "past": 0.4},
+    "kept": ["x"],
+    "turn": "past",
+}
 
 
 def done(
@@ -79,10 +119,41 @@ def done(
     )
 
 
-def weighed_study(*weights: Mapping[str, float], directions: Sequence[str] = TWO) -> Study:
-    """Return a study whose trials have these weights, one trial each."""
-    study = new_study(random_sampler(0), directions)
-    for i, each in enumerate(weights):
+def recorded_study(
+    *records: Mapping[str, Any] | None,
+    directions: Sequence[str] = TWO,
+    storage: str | BaseStorage | None = None,
+    name: str | None = None,
+) -> Study:
+    """Return a study whose trials have these records, one trial each."""
+    study = new_study(random_sampler(0), directions, storage=storage, name=name)
+    for i, record in enumerate(records):
         values = [float(i), float(-i)][: len(directions)]
-        study.add_trial(done({"x": 0.1 * (i % 10)}, values, weighed(each)))
+        study.add_trial(done({"x": 0.1 * (i % 10)}, values, record))
     return study
+
+
+def weighed_study(*weights: Mapping[str, float], directions: Sequence[str] = TWO) -> Study:
+    """Return a study whose trials were chosen with these weights, one trial each."""
+    return recorded_study(*map(weighed, weights), directions=directions)
+
+
+def objective(trial: Trial) -> list[float]:
+    """Return two losses of two parameters."""
+    return two_losses({"x": trial.suggest_float("x", 0, 1), "y": trial.suggest_float("y", 0, 1)})
+
+
+GRAPHS = {"metatpe-progress", "metatpe-weights", "metatpe-importances"}
+
+
+def system_attributes_of(study: Study) -> dict[str, Any]:
+    """Return what is stored with a study beside its trials."""
+    return storage_of(study).get_study_system_attrs(study_id(study))
+
+
+def saved_figures(study: Study) -> dict[str, Any]:
+    """Return the figures that the dashboard reads out of a study."""
+    from optuna_dashboard._custom_plot_data import get_plotly_graph_objects
+
+    found = get_plotly_graph_objects(system_attributes_of(study))
+    return {name: json.loads(text) for name, text in found.items()}

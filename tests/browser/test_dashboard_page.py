@@ -104,7 +104,7 @@ def test_plots_stay_within_their_cards(visit: Open, served: Served) -> None:
 def test_the_note_tells_what_was_transferred(visit: Open, served: Served) -> None:
     with visit(page_of(served, served.study, "note")) as seen:
         seen.page.wait_for_selector("text=What was transferred")
-        assert "20 trials of 4 parameters, for 2 objectives." in seen.text
+        assert "The study has 20 trials, 4 parameters, 2 objectives." in seen.text
         assert seen.do("document.querySelectorAll('table td').length") >= 4
         assert "[//]" not in seen.text
         assert seen.complaints == []

@@ -184,7 +184,7 @@ def _draw_weights(axis: Any, records: Sequence[TransferRecord], past: Sequence[s
         axis.plot(n, weights, color=colour, label=name, linewidth=2)
     n_warm = sum(record.origin == "warm_start" for record in records)
     axis.axvspan(0.5, n_warm + 0.5, color="0.9", label="warm starts", linewidth=0)
-    axis.set(title="What the past tasks weigh", xlabel="evaluations", ylabel="weight")
+    axis.set(title="Weight of each past task", xlabel="evaluations", ylabel="weight")
     axis.set_ylim(bottom=0)
     axis.legend(frameon=False)
 

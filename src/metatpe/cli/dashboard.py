@@ -42,7 +42,7 @@ def dashboard(
     with plain_failures():
         opened = open_storage(storage)
         free = _free_port(host, port)
-        _publish_all(opened, progress=True)
+        publish_all(opened, progress=True)
     threading.Thread(target=_keep_up, args=(opened,), daemon=True).start()
     address = f"http://{'localhost' if host == '0.0.0.0' else host}:{free}/"
     typer.echo(f"{masked(storage)} is at {address} (Ctrl-C ends it)")
@@ -62,8 +62,8 @@ def _free_port(host: str, port: int) -> int:
         raise ValueError(f"cannot listen at {host}:{port}: {error.strerror or error}.") from None
 
 
-def _publish_all(storage: BaseStorage, *, progress: bool = False) -> None:
-    """Bring the plots of all studies up to date that have our records."""
+def publish_all(storage: BaseStorage, *, progress: bool = False) -> None:
+    """Update the plots of all studies that have records of a transfer."""
     names = study_names(storage, "*") if optuna.study.get_all_study_names(storage) else []
     with progress_bar(Console(stderr=True, quiet=not progress)) as bar:
         for name in bar.track(names, description="drawing"):
@@ -78,6 +78,6 @@ def _keep_up(storage: BaseStorage) -> None:
         time.sleep(max(pace.wait, _SECONDS))
         with pace.update():
             try:
-                _publish_all(storage)
+                publish_all(storage)
             except (ValueError, OptunaError):
                 continue  # the storage is away, or a study was deleted; there is a next time

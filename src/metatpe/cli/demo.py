@@ -75,7 +75,7 @@ def _weights_table(result: Demo) -> Table:
     weighed = [record for record in result.with_past.records if record.weights]
     n_trials = len(result.with_past.values)
     at = [n for n in _AT if n <= n_trials and any(record.number < n for record in weighed)]
-    table = Table(title="What the past tasks weigh", title_justify="left")
+    table = Table(title="Weight of each past task", title_justify="left")
     table.add_column("past task, after evaluations")
     for n in at:
         table.add_column(str(n), justify="right")
@@ -86,7 +86,7 @@ def _weights_table(result: Demo) -> Table:
 
 
 def _front_table(result: Demo) -> Table:
-    """Return the front with the parameters that differ in it; those that do not are said below."""
+    """Return the front with the parameters that differ in it; the caption has the others."""
     front = result.with_past.front
     names = list(front[0][1])
     same = [name for name in names if len({str(params[name]) for _, params in front}) == 1]

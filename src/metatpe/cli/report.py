@@ -30,34 +30,34 @@ def report(
     storage: Storage,
     out: Annotated[
         Path | None,
-        typer.Option(help="The file; `report.html` if none, Markdown is printed then."),
+        typer.Option(help="The file; by default `report.html`, and Markdown is printed."),
     ] = None,
     past: Annotated[
         list[str] | None,
         typer.Option(
             "--from",
             metavar="STUDY",
-            help="More past studies to compare with, names or patterns; those that the study has "
-            "used are there anyway, as far as the storage has them.",
+            help="More past studies to compare with, names or patterns; those that the sampler "
+            "had are included anyway, if the storage has them.",
         ),
     ] = None,
     without: Annotated[
         list[str] | None,
         typer.Option(
             metavar="STUDY",
-            help="Runs of the same problem without a past, to say how many trials it has saved.",
+            help="Runs of the same problem without a past, to measure how many trials were saved.",
         ),
     ] = None,
     as_: Annotated[
-        Format, typer.Option("--format", help="A page with plots, or text alone.")
+        Format, typer.Option("--format", help="A page with plots, or text only.")
     ] = Format.HTML,
     pdf: Annotated[
-        bool, typer.Option("--pdf", help="Print the page, too: report.pdf beside report.html.")
+        bool, typer.Option("--pdf", help="Also print the page: report.pdf beside report.html.")
     ] = False,
 ) -> None:
-    """Write a report on a study: what was tuned, what came out, and what the past gave to it.
+    """Write a report on a study: what was tuned, what came out, and what past studies gave.
 
-    The page is one file that can be mailed and read without a network. `--pdf` has it printed by
+    The page is one file that can be mailed and read without a network. `--pdf` prints it with
     Chromium, Chrome or Edge. HTML needs the extra `viz`.
 
     Examples:
@@ -117,13 +117,13 @@ def _write_text(
 def _read(
     name: str, storage: str, past: Sequence[str] | None, without: Sequence[str] | None
 ) -> tuple[Study, list[Study], list[Study]]:
-    """Return the study, the past studies that it has used or that were asked for, and runs
-    without a past."""
+    """Return the study, the past studies on record or asked for, and runs without a past."""
     opened = open_storage(storage)
     study = load_study(opened, name)
     with plain_errors(opened):
         stored = {*optuna.study.get_all_study_names(opened)} - {TARGET, REST}
-    used = {n for record in transfer_history(study) for n in record.weights if n in stored}
+    records = transfer_history(study)
+    used = {n for r in records for n in (*r.weights, *r.sources) if n in stored}
     asked = study_names(opened, past) if past else []
     runs = study_names(opened, without) if without else []
     wanted = dict.fromkeys([*sorted(used), *asked])

@@ -203,7 +203,7 @@ def import_(
     objective: Annotated[list[str], typer.Option(help="A column to optimise; may be repeated.")],
     direction: Annotated[
         list[str] | None,
-        typer.Option(help="minimize or maximize, one an objective; minimize if none."),
+        typer.Option(help="minimize or maximize, one per objective; minimize if none."),
     ] = None,
     param: Annotated[
         list[str] | None,

@@ -19,10 +19,12 @@ from metatpe.cli.common import AsJson, Storage, console, plain_failures, print_j
 from metatpe.cli.tasks import parse_default
 from metatpe.past.read.storage import masked
 from metatpe.past.read.tables import directions_of
+from metatpe.study.record import record_of
 from metatpe.study.trials import front_of
 from metatpe.tuning.objective import parse
 from metatpe.tuning.tuner import STOPPED, SamplerName, Tuner, Tuning
 from metatpe.tuning.worker import ERROR
+from metatpe.viz.weights import described
 
 _ROWS = 15  # of the live table
 _N_WEIGHTS = 3  # the largest ones are shown
@@ -47,12 +49,12 @@ def tune(
         SamplerName,
         typer.Option(
             help="`transfer` where an evaluation takes a minute or more, or where there will be "
-            "fewer than some hundred; `meta-tpe` otherwise, with suggestions in milliseconds."
+            "fewer than a few hundred; `meta-tpe` otherwise, with suggestions in milliseconds."
         ),
     ] = "meta-tpe",
     direction: Annotated[
         list[str] | None,
-        typer.Option(help="minimize or maximize, one an objective; minimize if none."),
+        typer.Option(help="minimize or maximize, one per objective; minimize if none."),
     ] = None,
     objective: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="What the objectives are called.")
@@ -78,17 +80,17 @@ def tune(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Tune a function or a command, with what past studies have learned.
+    """Tune a function or a command, using what past studies have learned.
 
-    The function takes an Optuna trial and returns the values of the objectives. Of a command, what
-    stands in braces is chosen for each trial: `{lr:log:1e-5:1e-1}`, `{layers:int:1:8}` or
+    The function takes an Optuna trial and returns the values of the objectives. In a command, the
+    parts in braces are chosen for each trial: `{lr:log:1e-5:1e-1}`, `{layers:int:1:8}` or
     `{act:relu|tanh}` (kinds are float, log, int and logint; `{lr}` is the same value again). The
-    last line that it prints has to be JSON: a number, a list, or an object with the values by
-    name. A command that does not end with 0 is a failed trial, which keeps the end of its output.
+    last line of its output must be JSON: a number, a list, or an object with the values by name.
+    If the exit code is not 0, the trial has failed and keeps the end of the output.
 
-    The same command goes on with a study that is there. Ctrl-C ends what is being evaluated:
-    those trials are marked as failed and do not count, and their configurations are enqueued, so
-    that the study goes on with them.
+    The same command continues an existing study. Ctrl-C stops the running evaluations: those
+    trials are marked as failed and do not count, and their configurations are enqueued, so that
+    the study continues with them.
 
     Examples:
 
@@ -116,13 +118,13 @@ def tune(
         )
         shown_on = Console(stderr=True) if as_json else console
         view = _View(tuning, shown_on)
-        tuner = Tuner(tuning, view.finished, view.said)
+        tuner = Tuner(tuning, view.finished, view.message)
         view.begin(tuner.sources)
         with view.live():
             tuned = tuner.run()
         _report(tuned, tuning, shown_on, as_json=as_json)
     if tuner.is_stopped:
-        view.said("stopped; the same command goes on with the study.")
+        view.message("stopped; the same command goes on with the study.")
         raise typer.Exit(130)
     if not any(t.state == TrialState.COMPLETE for t in tuned.get_trials(deepcopy=False)):
         raise typer.Exit(1)
@@ -135,7 +137,7 @@ def _directions(given: Sequence[str] | None, names: Sequence[str] | None) -> tup
 
 
 class _View:
-    """What is seen of a run: a live table in a terminal, a line a trial elsewhere."""
+    """The output during a run: a live table in a terminal, one line per trial elsewhere."""
 
     def __init__(self, tuning: Tuning, shown_on: Console) -> None:
         self._tuning = tuning
@@ -159,7 +161,7 @@ class _View:
         with Live(self._table(), console=self._console, auto_refresh=False) as self._live:
             yield
 
-    def said(self, text: str) -> None:
+    def message(self, text: str) -> None:
         self._print(text)
 
     def finished(self, trial: FrozenTrial, study: Study) -> None:
@@ -172,7 +174,7 @@ class _View:
         if self._live is not None:
             self._live.update(self._table(front), refresh=True)
             return
-        cells = [cell for cell in _cells(trial, study, front) if cell]
+        cells = [cell for cell in row_of(trial, study, front) if cell]
         self._print(" | ".join([f"trial {trial.number}", *cells, f"front of {len(front)}"]))
 
     def _print(self, text: str) -> None:
@@ -180,26 +182,24 @@ class _View:
 
     def _table(self, front: Set[int] = frozenset()) -> Group:
         table = Table(title=Text(self._tuning.study), title_justify="left")
-        for name in ("trial", "values", "front", "from", "weights"):
+        for name in ("trial", "values", "front", "chosen", "weights"):
             table.add_column(name, overflow="fold")
         for trial in self._last:
             assert self.study is not None
-            table.add_row(str(trial.number), *map(Text, _cells(trial, self.study, front)))
+            table.add_row(str(trial.number), *map(Text, row_of(trial, self.study, front)))
         done = f"{self._n_finished} evaluated, {self._n_failed} of them failed"
         return Group(table, Text(f"{done}; front of {len(front)}; Ctrl-C stops"))
 
 
-def _cells(trial: FrozenTrial, study: Study, front: Set[int]) -> list[str]:
-    """Return values (or what went wrong), whether it is on the front, origin and weights."""
-    record = trial.user_attrs.get("metatpe", {"origin": "enqueued", "weights": {}})
-    largest = list(record["weights"].items())[:_N_WEIGHTS]
-    weights = ", ".join(f"{name} {weight:.2f}" for name, weight in largest)
-    is_own = record["origin"] == "acquisition" and not weights
+def row_of(trial: FrozenTrial, study: Study, front: Set[int]) -> list[str]:
+    """Return values (or the error), whether it is on the front, how it was chosen, and weights."""
+    record = record_of(trial)
+    largest = list(record.weights.items())[:_N_WEIGHTS] if record else []
     return [
         _values(trial, study),
         "on the front" if trial.number in front else "",
-        record["origin"],
-        "without the past" if is_own else weights,
+        described(record) if record else "enqueued",
+        ", ".join(f"{name} {weight:.2f}" for name, weight in largest),
     ]
 
 

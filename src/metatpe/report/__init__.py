@@ -1,7 +1,7 @@
-"""A report on one study: what was tuned, what came out, and what the past gave to it.
+"""A report on one study: what was tuned, what came out, and what came from past studies.
 
 html_report      one HTML file with interactive plots, which needs no network (extra `viz`)
-markdown_report  the same words and tables as Markdown
+markdown_report  the same text and tables as Markdown
 note             the short version that the dashboard shows
 """
 
@@ -12,10 +12,9 @@ from collections.abc import Sequence
 from optuna.study import Study
 
 from metatpe.past.task import Task
-from metatpe.report.facts import facts_of
-from metatpe.report.html import page
-from metatpe.report.markdown import markdown
-from metatpe.report.story import sections_of, summary_of
+
+# The functions import what they need when they are called: `TransferCallback` is in this package,
+# and who imports it need not load plots and reports.
 
 __all__ = ["html_report", "markdown_report", "note"]
 
@@ -28,8 +27,8 @@ def html_report(
     Args:
         study: The study; of any sampler, finished or not.
         past: The past studies or tasks that the sampler had, and others to compare with.
-        without: Runs of the same problem without a past; the report then says how many trials
-            the past has saved.
+        without: Runs of the same problem without a past; with them, the report shows how many
+            trials were saved.
 
     Raises:
         ValueError: A run without a past has other objectives.
@@ -37,6 +36,10 @@ def html_report(
     Example:
         >>> Path("report.html").write_text(html_report(study, sources))  # doctest: +SKIP
     """
+    from metatpe.report.facts import facts_of
+    from metatpe.report.html import page
+    from metatpe.report.story import sections_of
+
     return page(study.study_name, sections_of(facts_of(study, past, without)))
 
 
@@ -44,9 +47,17 @@ def markdown_report(
     study: Study, past: Sequence[Study | Task] = (), *, without: Sequence[Study] = ()
 ) -> str:
     """Return the text of a report as Markdown; see `html_report`."""
-    return markdown(study.study_name, sections_of(facts_of(study, past, without)))
+    from metatpe.report.facts import facts_of
+    from metatpe.report.markdown import as_markdown
+    from metatpe.report.story import sections_of
+
+    return as_markdown(study.study_name, sections_of(facts_of(study, past, without)))
 
 
 def note(study: Study, past: Sequence[Study | Task] = ()) -> str:
     """Return a few lines of Markdown about what was transferred."""
-    return markdown("What was transferred", summary_of(facts_of(study, past)), level=3)
+    from metatpe.report.facts import facts_of
+    from metatpe.report.markdown import as_markdown
+    from metatpe.report.story import summary_of
+
+    return as_markdown("What was transferred", summary_of(facts_of(study, past)), level=3)

@@ -1,8 +1,8 @@
-"""Plots and a note about the transfer, kept with the study, where optuna-dashboard shows them.
+"""Plots and a note about the transfer, stored with the study, where optuna-dashboard shows them.
 
-The time that this takes is bounded: after an update that took c seconds, the next one comes no
-earlier than c / SHARE seconds after the last one began. So updates take at most the fraction SHARE
-of the time that a run takes, and one update more: the last.
+The time for updates is bounded: after an update that took c seconds, the next one starts no
+earlier than c / SHARE seconds after the start of the last one. So all updates but the last take at
+most the fraction SHARE of the time of a run.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _OURS = re.compile(re.escape(_BEGIN) + ".*?" + re.escape(_END), flags=re.DOTALL)
 
 
 class Pace:
-    """Says when the next update may begin."""
+    """Decides when the next update may start."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -39,12 +39,12 @@ class Pace:
 
     @property
     def wait(self) -> float:
-        """Seconds until then; 0 where it may begin at once."""
+        """Seconds until then; 0 if it may start at once."""
         return max(0.0, self._next - self._clock())
 
     @contextlib.contextmanager
     def update(self) -> Iterator[None]:
-        """Time an update, and put the next one off accordingly."""
+        """Measure the time of an update, and delay the next one accordingly."""
         began = self._clock()
         try:
             yield
@@ -55,13 +55,13 @@ class Pace:
 class TransferCallback:
     """Keeps plots and a note about the transfer in optuna-dashboard up to date (extra `viz`).
 
-    An update follows a trial at once, or, where that would take more than a twentieth of the
-    run's time, as soon as it may; the last trials are caught up with a little later, at the latest
-    when Python ends. What users have written into the study's note stays. An update that fails is
-    logged, and ends no run.
+    An update follows each trial, or is delayed if updates would take more than a twentieth of the
+    time of the run; the update after the last trials comes a little later, at the latest when
+    Python ends. The text that users have written into the note of the study is kept. An update
+    that fails is logged and does not stop the run.
 
-    Of several processes that tune one study, give it to one: what two of them write at the same
-    time gets mixed up until the next update.
+    If several processes tune one study, give the callback to one of them: what two processes write
+    at the same time is mixed up until the next update.
 
     Example:
         >>> study.optimize(objective, callbacks=[TransferCallback()])  # doctest: +SKIP
@@ -75,7 +75,7 @@ class TransferCallback:
         self._timer: threading.Timer | None = None
 
     def __call__(self, study: Study, trial: FrozenTrial) -> None:
-        """Update the study's plots and note, or see to it that they are updated later."""
+        """Update the plots and the note of the study, now or later."""
         with self._lock:
             self._waiting[study.study_name] = study
         if self._is_busy.acquire(blocking=False):
@@ -86,12 +86,12 @@ class TransferCallback:
         self._remind()
 
     def flush(self) -> None:
-        """Bring everything up to date now; only needed where it cannot wait a little."""
+        """Update everything now; only needed if it cannot wait."""
         with self._is_busy:
             self._update()
 
     def _remind(self) -> None:
-        """Have what is waiting looked after in time, or when Python ends."""
+        """Schedule the update of waiting studies, at the latest when Python ends."""
         with self._lock:
             if self._waiting and self._timer is None:
                 self._timer = threading.Timer(self._pace.wait, self._catch_up)
@@ -120,10 +120,10 @@ class TransferCallback:
         if studies:
             with self._pace.update():
                 for study in studies:
-                    _publish_or_say(study)
+                    _publish_or_warn(study)
 
 
-def _publish_or_say(study: Study) -> None:
+def _publish_or_warn(study: Study) -> None:
     try:
         publish(study)
     except Exception as error:  # whatever it is, the run is worth more than its plots

@@ -14,24 +14,14 @@ from metatpe.past.task import Task
 from metatpe.report.facts import Facts
 from metatpe.study.trials import is_counted
 from metatpe.viz.runs import spans_decades
-from metatpe.viz.style import GREY, as_html, look, shortened
-from metatpe.viz.weights import lane_of
+from metatpe.viz.style import GREY, as_html, shortened
+from metatpe.viz.weights import LANES, LOOKS, NO_RECORD, reason_of
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 _N_OBJECTIVES = 4  # more of them would be too many panels
 _N_HOVER = 12  # parameters in the text of a point
-_LOOKS = {  # where a trial came from -> how its point looks
-    "past's turn": look(0),
-    "warm start": look(1),
-    "own turn": look(2),
-    "ε: random": look(3),
-    "first guess": look(4),
-    "random start": look(5),
-    "acquisition": look(0),
-    "trials": look(0),
-}
 
 
 def progress(facts: Facts) -> Figure:
@@ -42,18 +32,18 @@ def progress(facts: Facts) -> Figure:
 
 
 def weights(facts: Facts) -> Figure:
-    """Draw what the past studies weighed."""
+    """Draw the weights of the past studies."""
     return viz.plot_task_weights(facts.study)
 
 
 def importances(facts: Facts) -> Figure:
     """Draw the importance of each parameter."""
-    used = [facts.tasks[s.name] for s in facts.sources if s.is_used and s.name in facts.tasks]
+    used = [facts.tasks[s.name] for s in facts.used if s.name in facts.tasks]
     return viz.plot_importances(facts.study, used)
 
 
 def similarity(facts: Facts, tasks: Sequence[Task]) -> Figure:
-    """Draw how alike the study and past ones are."""
+    """Draw the similarities of the study and past ones."""
     return viz.plot_similarity([facts.study, *tasks])
 
 
@@ -88,7 +78,7 @@ def front(facts: Facts) -> Figure:
 
 def _axis(facts: Facts, i: int) -> dict[str, Any]:
     """Return the axis of an objective, on a log scale where its values span decades."""
-    values = np.array([t.values[i] for kind in _by_kind(facts).values() for t in kind])
+    values = np.array([t.values[i] for trials in _by_lane(facts).values() for t in trials])
     return {
         "title": {"text": as_html(shortened(facts.objectives[i][0]))},
         "type": "log" if len(values) and spans_decades(values) else "linear",
@@ -96,7 +86,7 @@ def _axis(facts: Facts, i: int) -> dict[str, Any]:
 
 
 def _traces(facts: Facts, a: int, b: int, *, is_first: bool) -> list[Any]:
-    """Return the front as a line, and the trials as points, one trace for each origin."""
+    """Return the front as a line, and the trials as points, one trace for each lane."""
     from plotly import graph_objects as go
 
     finite = [trial for trial in facts.front if np.isfinite(trial.values).all()]
@@ -123,16 +113,16 @@ def _points(facts: Facts, a: int, b: int, *, is_first: bool) -> list[Any]:
 
     on_front = {trial.number for trial in facts.front}
     traces = []
-    for kind, trials in _by_kind(facts).items():
-        style = _LOOKS[kind]
+    for lane, trials in _by_lane(facts).items():
+        style = LOOKS[lane]
         is_best = [trial.number in on_front for trial in trials]
         traces.append(
             go.Scatter(
                 x=np.array([t.values[a] for t in trials]),
                 y=np.array([t.values[b] for t in trials]),
                 mode="markers",
-                name=kind,
-                legendgroup=kind,
+                name=lane,
+                legendgroup=lane,
                 showlegend=is_first,
                 hovertext=[_hover(facts, t) for t in trials],
                 hoverinfo="text",
@@ -147,14 +137,14 @@ def _points(facts: Facts, a: int, b: int, *, is_first: bool) -> list[Any]:
     return traces
 
 
-def _by_kind(facts: Facts) -> dict[str, list[FrozenTrial]]:
-    """Return the finished trials with finite values by where they came from."""
-    kinds = {record.number: lane_of(record) for record in facts.records}
+def _by_lane(facts: Facts) -> dict[str, list[FrozenTrial]]:
+    """Return the finished trials with finite values, by how they were chosen."""
+    lanes = {record.number: LANES[reason_of(record)] for record in facts.records}
     found: dict[str, list[FrozenTrial]] = {}
     for trial in facts.trials:
         is_done = trial.state == TrialState.COMPLETE and is_counted(trial)
         if is_done and np.isfinite(trial.values).all():
-            found.setdefault(kinds.get(trial.number, "trials"), []).append(trial)
+            found.setdefault(lanes.get(trial.number, NO_RECORD), []).append(trial)
     return found
 
 

@@ -1,4 +1,4 @@
-"""Sections as Markdown: the same words and tables, without the plots."""
+"""Sections as Markdown: the same text and tables, without the plots."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def plain(text: str) -> str:
     return _SPECIAL.sub(r"\\\1", _LINES.sub(" ", text))
 
 
-def markdown(title: str, sections: Sequence[Section], *, level: int = 1) -> str:
+def as_markdown(title: str, sections: Sequence[Section], *, level: int = 1) -> str:
     """Return sections as Markdown, below a heading of this level."""
     parts = [f"{'#' * level} {plain(title)}"]
     for section in sections:

@@ -1,4 +1,4 @@
-"""The words of a report: facts in, sections out."""
+"""The text of a report: facts go in, sections come out."""
 
 from __future__ import annotations
 
@@ -13,22 +13,26 @@ from optuna.trial import FrozenTrial
 from metatpe.past.read.storage import masked
 from metatpe.report import figures
 from metatpe.report.blocks import Block, Items, Plot, Section, Table, Text
-from metatpe.report.facts import SMALL, UNPREDICTED, Facts, Source
+from metatpe.report.facts import SMALL, Facts, Source
 from metatpe.report.saved import BLOCK, AgainstRuns, ByTurns
+from metatpe.samplers.guards import MIN_GOOD
+from metatpe.study.record import Reason, TransferRecord
+from metatpe.viz.weights import LANES
 
 _N_FRONT = 100  # rows of the front's table
 _N_COLUMNS = 12  # parameters with a column of their own in it
 _N_SIMILARITY = 60  # tasks of the heat map
+_WITH_MODELS = ("TransferSampler", "RGPESampler", "TSTRSampler")
 
 
 def sections_of(facts: Facts) -> list[Section]:
-    """Return all that can be said; a section that would be empty is left out."""
+    """Return the sections of a report, without those that would be empty."""
     return _with_content(
         Section("In short", _in_short(facts)),
         Section("What was tuned", _tuned(facts)),
         Section(_front_title(facts), _front(facts)),
-        Section("What the past gave, and when", _given(facts)),
-        Section("What was ignored, and why", _ignored(facts)),
+        Section("What came from past studies", _transfer(facts)),
+        Section("Past studies left aside", _left_aside(facts)),
         Section("Which parameters matter", _importances(facts)),
         Section("How many trials were saved", _saved(facts)),
         Section("How to read this", _reading(facts)),
@@ -37,10 +41,9 @@ def sections_of(facts: Facts) -> list[Section]:
 
 def summary_of(facts: Facts) -> list[Section]:
     """Return the part that fits into a note."""
-    used = any(source.is_used for source in facts.sources)
     return _with_content(
         Section("In short", _in_short(facts)),
-        Section("What the past gave", [_table_of_sources(facts)] if used else []),
+        Section("What came from past studies", _table_of_sources(facts)),
     )
 
 
@@ -61,35 +64,43 @@ def _in_short(facts: Facts) -> list[Block]:
 def _counted(facts: Facts) -> str:
     n = len(facts.trials)
     m, d = len(facts.objectives), len(facts.parameters)
-    running = " It is still running." if facts.is_running else ""
-    return f"{_n(n, 'trial')} of {_n(d, 'parameter')}, for {_n(m, 'objective')}.{running}"
+    running = " The study is still running." if facts.is_running else ""
+    counts = f"{_n(n, 'trial')}, {_n(d, 'parameter')}, {_n(m, 'objective')}"
+    return f"The study has {counts}.{running}"
 
 
 def _found(facts: Facts) -> str:
     if not facts.front:
-        return "None of them is finished and feasible yet."
+        return "No trial is finished and feasible yet."
     if len(facts.objectives) == 1:
         best = facts.front[0]
-        return f"The best value, {_number(best.values[0])}, is that of trial {best.number}."
-    return f"The front has {_n(len(facts.front), 'point')}."
+        return f"The best value is {_number(best.values[0])} (trial {best.number})."
+    return f"The Pareto front has {_n(len(facts.front), 'point')}."
 
 
 def _borrowed(facts: Facts) -> str:
     if not facts.records:
-        return "No record of a transfer: the trials are another sampler's, or were added by hand."
-    used = [source for source in facts.sources if source.is_used]
-    n_warm = facts.origins.get("warm start", 0)
-    if not used and not n_warm:
-        return "Nothing was borrowed from past studies."
-    n_trials = len({number for source in used for number in source.say})
-    parts = [f"began with {_n(n_warm, 'configuration')} of theirs"] if n_warm else []
-    parts += [f"gave them a say in {_n(n_trials, 'more trial')}"] if n_trials else []
-    who = f"from {_n(len(used), 'past study', 'past studies')}" if used else "from the past"
-    return f"It borrowed {who}: it {' and '.join(parts)}." if parts else f"It borrowed {who}."
+        return (
+            "There is no record of a transfer: another sampler suggested the trials, or they were "
+            "added by hand."
+        )
+    influenced = {number for source in facts.used for number in source.influenced}
+    parts = [_n(len(facts.starts), "warm start")] if facts.starts else []
+    parts += [f"{_n(len(influenced), 'trial')} chosen with past studies"] if influenced else []
+    n_unknown = facts.reasons.get("unknown", 0)
+    sentences = []
+    if parts:
+        which = _n(len(facts.used), "past study", "past studies") if facts.used else "past studies"
+        sentences.append(f"It borrowed from {which}: {' and '.join(parts)}.")
+    elif not n_unknown:
+        sentences.append("It borrowed nothing from past studies.")
+    if n_unknown:
+        sentences.append(f"How {_n(n_unknown, 'trial was', 'trials were')} chosen is unknown.")
+    return " ".join(sentences)
 
 
 def saved_sentence(facts: Facts) -> str:
-    """Return what the past has saved, as a sentence; empty where there is no telling."""
+    """Return how many trials were saved, as a sentence; empty where nothing can be told."""
     saved = facts.saved
     if saved is None:
         return ""
@@ -106,9 +117,11 @@ def _tuned(facts: Facts) -> list[Block]:
     states = ", ".join(f"{n} {state}" for state, n in facts.states.items()) or "none"
     rows = [("objectives", objectives), ("trials", states)]
     if span := facts.span:
-        rows += [("first trial began", _time(span[0])), ("last trial ended", _time(span[1]))]
+        rows += [("first trial started", _time(span[0])), ("last trial ended", _time(span[1]))]
     if facts.seconds is not None:
-        rows.append(("a trial takes (median)", _duration(facts.seconds)))
+        rows.append(("duration of a trial (median)", _duration(facts.seconds)))
+    if facts.samplers:
+        rows.append(("sampler", ", ".join(facts.samplers)))
     rows += list(facts.attributes.items())
     blocks: list[Block] = [Table(("study", facts.name), rows)]
     if facts.parameters:
@@ -120,7 +133,7 @@ def _tuned(facts: Facts) -> list[Block]:
 
 
 def _front_title(facts: Facts) -> str:
-    return "The best value" if len(facts.objectives) == 1 else "The front"
+    return "Best value" if len(facts.objectives) == 1 else "Pareto front"
 
 
 def _front(facts: Facts) -> list[Block]:
@@ -134,8 +147,9 @@ def _front(facts: Facts) -> list[Block]:
 
 
 _FRONT = (
-    "Every finished trial, by where its configuration came from; the line is the front: what no "
-    "other trial is better than in everything. Hover over a point for its configuration."
+    "Each point is a finished trial; colour and marker show how its configuration was chosen. The "
+    "line is the Pareto front: no other trial is better in every objective. Hover over a point on "
+    "it to see the configuration."
 )
 
 
@@ -143,13 +157,13 @@ def _progress_caption(facts: Facts) -> str:
     if len(facts.objectives) == 1:
         return "The best value so far."
     return (
-        "The hypervolume of the front so far: how much of the space of values it is better than, "
-        "up to the worst value seen in each objective. More is better."
+        "The hypervolume of the Pareto front so far: the volume of the values that it dominates, "
+        "up to the worst value seen in each objective. Larger is better."
     )
 
 
 def _front_table(facts: Facts) -> list[Block]:
-    """Return the front with the parameters that differ in it; those that do not are said below."""
+    """Return the front with the parameters that differ in it; the others are listed below."""
     front = sorted(facts.front, key=lambda t: (t.values, t.number))
     chosen = np.linspace(0, len(front) - 1, min(len(front), _N_FRONT)).round()
     trials = [front[int(i)] for i in chosen]
@@ -163,14 +177,14 @@ def _front_table(facts: Facts) -> list[Block]:
         (str(t.number), *map(_number, t.values), *_cells(t, differing, is_wide), *_last(facts, t))
         for t in trials
     ]
-    head = ("trial", *(name for name, _ in facts.objectives), *columns, "came from")
+    head = ("trial", *(name for name, _ in facts.objectives), *columns, "how it was chosen")
     blocks: list[Block] = [Table((*head, *(["notes"] if _has_notes(trials) else [])), rows)]
     if len(facts.front) > len(trials):
         n_more = len(facts.front) - len(trials)
-        blocks.append(Text(f"{n_more} more are not listed; these are evenly spread among them."))
+        blocks.append(Text(f"{n_more} more are not listed; those listed are evenly spaced."))
     if same:
         shared = ", ".join(f"{name} = {_value(trials[0].params.get(name))}" for name in same)
-        blocks.append(Text(f"In all of them: {shared}."))
+        blocks.append(Text(f"The same in all of them: {shared}."))
     return blocks
 
 
@@ -196,139 +210,162 @@ def _notes(trial: FrozenTrial) -> str:
     return ", ".join(f"{name} = {masked(_value(value))}" for name, value in attributes.items())
 
 
-# What the past gave ---------------------------------------------------------------------------
+# What came from past studies ------------------------------------------------------------------
 
 
-def _given(facts: Facts) -> list[Block]:
+def _transfer(facts: Facts) -> list[Block]:
     if not facts.records:
         return []
     blocks: list[Block] = []
-    if any(source.weights for source in facts.sources):
+    if facts.is_weighed:
         blocks.append(Plot("weights", lambda: figures.weights(facts), _WEIGHTS))
-    used = [source for source in facts.sources if source.is_used]
-    if used:
-        blocks.append(_table_of_sources(facts))
-    origins = sorted(facts.origins.items(), key=lambda entry: -entry[1])
-    blocks.append(
-        Table(("where configurations came from", "trials"), [(k, str(n)) for k, n in origins])
-    )
-    at_hand = [facts.tasks[s.name] for s in used if s.name in facts.tasks]
-    if facts.task is not None and at_hand:
-        nearest = at_hand[0]
-        blocks.append(
-            Plot("overlap", lambda: figures.overlap(facts, nearest), f"{_OVERLAP} {nearest.name}.")
-        )
-        if len(at_hand) > 1:
-            some = at_hand[:_N_SIMILARITY]
-            blocks.append(Plot("similarity", lambda: figures.similarity(facts, some), _ALIKE))
+    blocks += _table_of_sources(facts)
+    counts = sorted(facts.reasons.items(), key=lambda entry: -entry[1])
+    rows = [(LANES[reason], str(n)) for reason, n in counts]
+    return [*blocks, Table(("how trials were chosen", "trials"), rows), *_comparisons(facts)]
+
+
+def _comparisons(facts: Facts) -> list[Block]:
+    """Return plots of the study beside the past studies that it has borrowed from."""
+    at_hand = [facts.tasks[s.name] for s in facts.used if s.name in facts.tasks]
+    if facts.task is None or not at_hand:
+        return []
+    nearest, some = at_hand[0], at_hand[:_N_SIMILARITY]
+    caption = f"{_OVERLAP} {nearest.name}."
+    blocks: list[Block] = [Plot("overlap", lambda: figures.overlap(facts, nearest), caption)]
+    if len(at_hand) > 1:
+        blocks.append(Plot("similarity", lambda: figures.similarity(facts, some), _SIMILARITY))
     return blocks
 
 
 _WEIGHTS = (
-    "What the past studies weighed at each trial that was chosen with weights; all of them, the "
-    "study's own among them, sum to one. Below, where each trial's configuration came from."
+    "The weight of each past study at each trial for which weights were computed; with the weight "
+    "of the study itself, they sum to one. The lowest panel shows how each trial was chosen."
 )
-_OVERLAP = "Where the best configurations lie: in this study, and in the past study"
-_ALIKE = (
-    "How alike the studies are: 1 where the regions of their best configurations are the same, 0 "
-    "where they do not overlap. Each row is measured on that study's most important parameters."
+_OVERLAP = "The regions of the best configurations of this study and of the past study"
+_SIMILARITY = (
+    "The similarity of the studies: 1 if the regions of their best configurations are the same, 0 "
+    "if they do not overlap. Each row is measured on the most important parameters of its study."
 )
 
 
-def _table_of_sources(facts: Facts) -> Table:
+def _table_of_sources(facts: Facts) -> list[Block]:
+    """Return the past studies that were or may have been borrowed from, without empty columns."""
     head = (
         "past study",
         "trials",
         "warm starts",
-        "had a say in",
-        "weight: first",
-        "largest",
-        "last",
+        "influenced",
+        "largest weight",
+        "last weight",
     )
     rows = [
         (
             source.name,
             "" if source.observations is None else str(source.observations),
-            _warm_starts(source),
-            _n(len(source.say), "trial"),
+            _starts(facts, source),
+            _influence(source),
             *_weights(source),
         )
         for source in facts.sources
-        if source.is_used
+        if source.is_used or source.unknown
     ]
-    is_said = [any(cells) for cells in zip(*rows, strict=True)]
-    return Table(list(compress(head, is_said)), [list(compress(row, is_said)) for row in rows])
+    if not rows:
+        return []
+    is_shown = [any(cells) for cells in zip(*rows, strict=True)]
+    return [Table(list(compress(head, is_shown)), [list(compress(row, is_shown)) for row in rows])]
 
 
-def _warm_starts(source: Source) -> str:
-    given = [f"trial {warm.number} (its {_place(warm.place)})" for warm in source.warm_starts]
-    return ", ".join(given)
+def _starts(facts: Facts, source: Source) -> str:
+    if not source.starts:
+        return "unknown" if any(not record.sources for record in facts.starts) else ""
+    word = "trial" if len(source.starts) == 1 else "trials"
+    return f"{word} {_listed([str(number) for number in source.starts], 10)}"
 
 
-def _weights(source: Source) -> tuple[str, str, str]:
-    if not source.weights:
-        return "", "", ""
-    numbers = list(source.weights)
-    largest = max(numbers, key=lambda number: source.weights[number])
-    at = f" (trial {largest})"
-    first, last = source.weights[numbers[0]], source.weights[numbers[-1]]
-    return _weight(first), _weight(source.weights[largest]) + at, _weight(last)
+def _influence(source: Source) -> str:
+    if not source.unknown:
+        return _n(len(source.influenced), "trial")
+    return f"at least {_n(len(source.influenced), 'trial')}" if source.influenced else "unknown"
+
+
+def _weights(source: Source) -> tuple[str, str]:
+    if not any(source.weights.values()):
+        return "", ""
+    largest = max(source.weights, key=lambda number: source.weights[number])
+    last = list(source.weights.values())[-1]
+    return f"{_weight(source.weights[largest])} (trial {largest})", _weight(last)
 
 
 def _weight(weight: float) -> str:
     return f"{weight:.3f}"
 
 
-def _place(place: int) -> str:
-    if place == 1:
-        return "best"
-    ending = "th" if 10 < place % 100 < 14 else {1: "st", 2: "nd", 3: "rd"}.get(place % 10, "th")
-    return f"{place}{ending} best"
+# Past studies left aside ----------------------------------------------------------------------
 
 
-# What was ignored -----------------------------------------------------------------------------
-
-
-def _ignored(facts: Facts) -> list[Block]:
+def _left_aside(facts: Facts) -> list[Block]:
     if not facts.sources:
         return []
-    never = [(s.name, "all along", s.reason) for s in facts.sources if not s.is_used]
-    later = [
-        (s.name, f"trial {s.until} on", _why_dropped(facts, s))
-        for s in facts.sources
-        if s.is_used and s.until is not None
-    ]
-    partly = [(s.name, "in part", text) for s in facts.sources if (text := _lost(s))]
-    rows = [*never, *later, *partly]
-    if not rows:
-        return [Text("None of the past studies: all of them had a weight to the end.")]
-    return [Table(("past study", "ignored", "why"), rows)]
+    rows = [row for source in facts.sources if (row := _why_left_aside(facts, source))]
+    rows += [(s.name, "in part", text) for s in facts.sources if (text := _lost(s))]
+    if rows:
+        return [Table(("past study", "left aside", "why"), rows)]
+    if not facts.is_weighed:
+        return [Text("None so far: no trial has been chosen with weights yet.")]
+    return [Text("None: every past study has a weight to the end.")]
 
 
-def _why_dropped(facts: Facts, source: Source) -> str:
-    if facts.has_models:
-        return UNPREDICTED
-    if source.alike is not None and source.alike >= 0.5:
+def _why_left_aside(facts: Facts, source: Source) -> tuple[str, str, str] | None:
+    """Return when and why a past study was left aside, as recorded; None if it was not."""
+    if not source.is_used and not source.unknown:
+        return source.name, "all along", source.obstacle or _why_never(facts, source)
+    if facts.silent_from is not None:
+        return source.name, f"from trial {facts.silent_from} on", _TOO_FEW
+    if source.small_from is not None:
+        return source.name, f"from trial {source.small_from} on", _small_weight(facts, source)
+    return None
+
+
+_TOO_FEW = "not compared yet: the study has too few good trials."
+
+
+def _why_never(facts: Facts, source: Source) -> str:
+    """Return why nothing was borrowed from a past study that could have helped."""
+    if not facts.records:
+        return "the study has no record of a transfer."
+    if not source.weights and facts.is_weighed:
         return (
-            "misleading: its best region overlaps with this study's "
-            f"(similarity now {source.alike:.2f}), but it puts the trials there in the wrong "
-            "order."
+            "it was not among the sampler's sources, or its weight was too small to be recorded."
         )
-    now = "" if source.alike is None else f" (similarity now {source.alike:.2f})"
-    return f"dissimilar: its best region hardly overlaps with this study's{now}."
+    if not source.weights:
+        return "it was not among the sampler's sources, or no weights have been computed yet."
+    if max(source.weights.values()) >= facts.least:
+        return "it had a weight only in trials that the study chose alone."
+    if facts.silent_from is not None and source.small_from is None:
+        return _TOO_FEW
+    return _small_weight(facts, source)
+
+
+def _small_weight(facts: Facts, source: Source) -> str:
+    if not source.weights:
+        return "its weight was too small to be recorded."
+    what = "fell" if max(source.weights.values()) >= facts.least else "was always"
+    now = "" if source.similarity is None else f" (similarity now {source.similarity:.2f})"
+    return f"its weight {what} below {_weight(facts.least)}{now}."
 
 
 def _lost(source: Source) -> str:
-    """Return what of a past study's space has no place in this one's."""
+    """Return which part of a past study does not fit the search space of this one."""
     left = source.left
-    if left is None or source.reason:
+    if left is None or not source.is_used:
         return ""
-    parts = [f"{n} values of {name} are outside of the range" for name, n in left.outside.items()]
+    parts = [f"{n} values of {name} are out of range" for name, n in left.outside.items()]
     if left.dropped:
         parts.append(f"this study does not have {_listed(left.dropped)}")
     if left.lacking:
         parts.append(f"it lacks {_listed(left.lacking)}")
-    return f"space: {'; '.join(parts)}." if parts else ""
+    return f"search space: {'; '.join(parts)}." if parts else ""
 
 
 # Importances ----------------------------------------------------------------------------------
@@ -343,7 +380,7 @@ def _importances(facts: Facts) -> list[Block]:
         (name, f"{value / whole:.0%}", *([_kept(name, kept)] if kept else []))
         for name, value in facts.importances.items()
     ]
-    head = ("parameter", "share of the importance", *(["kept in trials"] if kept else []))
+    head = ("parameter", "importance", *(["similarity measured on it"] if kept else []))
     return [
         Plot("importances", lambda: figures.importances(facts), _IMPORTANCES),
         Table(head, rows),
@@ -351,13 +388,13 @@ def _importances(facts: Facts) -> list[Block]:
 
 
 _IMPORTANCES = (
-    "How much each parameter decides whether a configuration is among the best tenth (PED-ANOVA), "
-    "here and in past studies."
+    "How important each parameter is for being among the best tenth of the configurations "
+    "(PED-ANOVA), in this study and in past studies."
 )
 
 
-def _kept(name: str, records: Sequence[Any]) -> str:
-    return f"{sum(name in record.kept for record in records)} of {len(records)}"
+def _kept(name: str, records: Sequence[TransferRecord]) -> str:
+    return f"{sum(name in record.kept for record in records)} of {_n(len(records), 'trial')}"
 
 
 # What was saved -------------------------------------------------------------------------------
@@ -377,79 +414,85 @@ def _measured(facts: Facts, saved: AgainstRuns) -> str:
     names = _listed([study.study_name for study in facts.without])
     what = "best value" if len(facts.objectives) == 1 else "hypervolume"
     if len(saved.each) == 1:
-        found = f"it took {saved.there[0]} trials, and this study {saved.here[0]}"
+        found = f"the run needed {saved.there[0]} trials, this study {saved.here[0]}"
     else:
         found = (
-            f"these runs took between {min(saved.each)} and {max(saved.each)} trials more than "
+            f"the runs needed between {min(saved.each)} and {max(saved.each)} trials more than "
             f"this study (median {saved.n})"
         )
     return (
-        f"Measured against {_n(len(saved.each), 'run')} of the same problem without the past "
-        f"({names}). To come to the best {what} that both have reached, {found}. Runs differ by "
-        "chance: another one may say something else."
+        f"Measured against {_n(len(saved.each), 'run')} of the same problem without a past "
+        f"({names}). To reach the best {what} that both have reached, {found}. Runs vary by "
+        "chance: another run may give another number."
     )
 
 
 def _estimated(saved: ByTurns) -> str:
     return (
-        "Estimated within this study. Whose turn a trial is, the past's or the study's own, is "
-        f"drawn at random, so the two can be compared: of {saved.n_past} turns of the past, "
-        f"{saved.n_past_hits} found something that no earlier trial had matched; of {saved.n_own} "
-        f"turns of its own, {saved.n_own_hits}. Compared within blocks of {BLOCK} turns (the "
-        "Mantel-Haenszel ratio of the rates), as many finds on its own would have taken about "
-        f"{saved.n} turns more (90 % interval: {saved.low} to {saved.high}). What the warm starts "
-        "have saved is not in this number, and own turns profit from what the past has found."
+        "Estimated within this study. The sampler draws at random whether a trial is chosen with "
+        "past studies or by the study alone, so the two kinds can be compared. Of "
+        f"{saved.n_weighed} trials chosen with past studies, {saved.n_weighed_hits} found values "
+        f"that no earlier trial had matched; of {saved.n_own} chosen alone, {saved.n_own_hits}. "
+        f"Compared within blocks of {BLOCK} such trials (Mantel-Haenszel ratio of the rates), the "
+        f"study alone would have needed about {saved.n} more trials for as many finds (90 % "
+        f"interval: {saved.low} to {saved.high}). What the warm starts have saved is not "
+        "included, and trials chosen alone benefit from earlier ones chosen with past studies."
     )
 
 
 # How to read this -----------------------------------------------------------------------------
 
 
+_MEANINGS: dict[Reason, str] = {
+    "best": "one of the best configurations of a past study, or one of its worst if the past "
+    "studies turned out to be inverted.",
+    "startup": "a random configuration, because the study had too few trials to model.",
+    "no_start_left": "a random configuration, because no warm start was left that fits the search "
+    "space.",
+    "unknown_space": "chosen when no parameter of the study was known yet.",
+    "epsilon": "a configuration drawn at random from the whole search space.",
+    "weighed": "chosen from past studies and the study itself, each with its weight.",
+    "own": "chosen from the study alone, although past studies have weights. This happens at "
+    "random, so that trials chosen with and without past studies can be compared.",
+    "silent": "chosen from the study alone. After the warm starts, past studies have no weight "
+    f"until the study has {MIN_GOOD} good trials to compare them with.",
+    "densities": "chosen by densities, because the models do not order the trials well. The "
+    "weights are those of the models.",
+    "no_past": "chosen from the study alone, because there is no past study to use.",
+    "unknown": "recorded by an earlier version, which gave no reasons.",
+}
+
+
 def _reading(facts: Facts) -> list[Block]:
-    texts = [
-        "A trial is one evaluation of one configuration. Trials are numbered from 0.",
-    ]
+    texts = ["A trial is one evaluation of one configuration. Trials are numbered from 0."]
     if len(facts.objectives) > 1:
         texts.append(
-            "The front holds the trials that no other one is better than in every objective: the "
-            "choice among them is yours."
+            "The Pareto front contains the trials that no other trial dominates. Which of them is "
+            "best for you depends on how you value the objectives."
         )
-    if facts.records:
+    texts += [_sentence(f"{LANES[reason]}: {_MEANINGS[reason]}") for reason in facts.reasons]
+    if any(record.kept for record in facts.records):
         texts.append(
-            "A warm start is a configuration that was among the best of a past study, or among "
-            "the worst where the past turned out upside down."
+            "The weight of a past study follows from its similarity: how far the region of its "
+            "best configurations overlaps with that of this study, measured again before each "
+            "trial."
         )
-    if facts.has_turns:
+    if any(name in _WITH_MODELS for name in facts.samplers):
         texts.append(
-            "After the warm starts, a trial is either the past's turn, where all studies choose "
-            "together, each with its weight, or the study's own turn, where it chooses as if "
-            "there were no past. The better the past's turns have done, the more of them there "
-            "are."
+            "The weight of a past study is its share in the predictions of the model, computed "
+            "again before each trial."
         )
-    if facts.has_similarities:
+    if facts.is_weighed:
         texts.append(
-            "The weight of a past study follows from how much the region of its best "
-            "configurations overlaps with that of this study, measured anew before each trial. At "
-            "first, when nothing is known, all weigh the same. A study is called ignored from the "
-            f"trial on where it has less than {SMALL:.0%} of the weight of one that is just like "
-            "this study."
-        )
-    if facts.has_models:
-        texts.append(
-            "The trials of an acquisition were chosen by a model of the objectives that the past "
-            "informs. The weight of a past study is its share in what the model predicts, found "
-            "anew before each trial from how far its own predictions hold here. A study is "
-            f"called ignored from the trial on where it has less than {SMALL:.0%} of an equal "
-            "share."
-        )
-    if "own turn" in facts.origins and not facts.has_turns:
-        texts.append(
-            "From the fiftieth trial on about every other one is the study's own turn: chosen "
-            "without the past, and so without weights. And the worse the model orders the trials, "
-            "the more often densities choose instead of it; the weights are the model's all the "
-            "same."
+            f"Weights below {SMALL:.0%} of an equal share, here {_weight(facts.least)}, do not "
+            "count. A past study counts as borrowed from if it gave a warm start, or had at least "
+            "this weight in a trial that was chosen with past studies."
         )
     return [Items(texts)]
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 # Words ----------------------------------------------------------------------------------------

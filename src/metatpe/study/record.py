@@ -118,18 +118,19 @@ def transfer_history(study: Study) -> list[TransferRecord]:
         >>> for record in transfer_history(study):  # doctest: +SKIP
         ...     print(record.number, record.origin, record.reason, record.weights)
     """
-    return [
-        _record(trial.number, trial.user_attrs[_KEY])
-        for trial in study.get_trials(deepcopy=False)
-        if _KEY in trial.user_attrs
-    ]
+    records = map(record_of, study.get_trials(deepcopy=False))
+    return [record for record in records if record is not None]
 
 
-def _record(number: int, stored: Mapping[str, Any]) -> TransferRecord:
+def record_of(trial: FrozenTrial) -> TransferRecord | None:
+    """Return where one trial came from, None where it has no record."""
+    stored = trial.user_attrs.get(_KEY)
+    if stored is None:
+        return None
     return TransferRecord(
-        number=number,
+        number=trial.number,
         origin=stored["origin"],
-        reason=stored.get("reason") or _REASON_OF_TURN[stored.get("turn")],
+        reason=_reason(stored),
         weights=dict(stored["weights"]),
         kept=tuple(stored["kept"]),
         sources=tuple(stored.get("sources", ())),
@@ -212,8 +213,8 @@ def read_plan(trial: FrozenTrial) -> Plan | None:
     return Plan(first["origin"], _reason(first), params, start=first["warm"])
 
 
-def _reason(first: Mapping[str, Any]) -> Reason:
-    reason: Reason = first.get("reason") or _REASON_OF_TURN[first.get("turn")]
+def _reason(stored: Mapping[str, Any]) -> Reason:
+    reason: Reason = stored.get("reason") or _REASON_OF_TURN[stored.get("turn")]
     return reason
 
 

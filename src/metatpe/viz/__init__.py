@@ -1,10 +1,10 @@
-"""Plots of what was transferred, in Optuna's manner: a study in, a plotly figure back.
+"""Plots of what was transferred, as in Optuna: a study goes in, a plotly figure comes out.
 
 `metatpe.viz.matplotlib` has the same functions for print. Both need the extra `viz`.
 
-Figures are transparent, with grey text and colours that the colour-blind tell apart, so that they
-can be read on a light page and on a dark one. All of that is in the figure's template: another one
-takes its place with ``figure.update_layout(template="plotly_white")`` (or "plotly_dark").
+Figures are transparent, with grey text and colours that colour-blind readers can tell apart, so
+that they are readable on light and on dark pages. All of this is in the template of the figure;
+``figure.update_layout(template="plotly_white")`` (or "plotly_dark") replaces it.
 """
 
 from __future__ import annotations
@@ -36,12 +36,11 @@ __all__ = [
 
 
 def plot_task_weights(study: Study) -> Figure:
-    """Plot what every past task weighed while a study ran, and where its trials came from.
+    """Plot the weight of each past task over the trials of a study, and how trials were chosen.
 
-    Above, the past tasks with the largest weights, one line each. In the middle, how the whole
-    weight is divided between them, all other past tasks, and the study itself. Below, one mark a
-    trial: warm start, random, ε (the random part of the choice), the past's turn or the study's
-    own; of samplers without turns, acquisition.
+    The upper panel has one line for each of the past tasks with the largest weights. The middle
+    panel shows how the whole weight is divided among them, all other past tasks, and the study
+    itself. The lower panel has one mark per trial, in the row of its `TransferRecord.reason`.
 
     Args:
         study: A study that a sampler of metatpe has tuned; of another one, the plot is empty.
@@ -55,16 +54,16 @@ def plot_task_weights(study: Study) -> Figure:
 
 
 def plot_hypervolume(studies: Runs, *, reference_point: Sequence[float] | None = None) -> Figure:
-    """Plot the hypervolume that studies have reached, over their finished trials.
+    """Plot the hypervolume of studies over their finished trials.
 
-    With one objective, the best value so far. Infeasible trials, and infinite values, add nothing.
+    With one objective, the best value so far. Infeasible trials and infinite values do not count.
 
     Args:
         studies: A study; several, one line each; or a dictionary of labels and studies, where a
             list of studies (of several seeds) is drawn as its mean with a band of one standard
             error, as far as all of them go.
-        reference_point: The values, one an objective, within which the volume is taken; left out,
-            the worst that any of the studies has seen in each objective.
+        reference_point: One value per objective, which bounds the volume; by default the worst
+            value of any of the studies in each objective.
 
     Raises:
         ValueError: The studies have different objectives, or the reference point does not fit.
@@ -78,11 +77,11 @@ def plot_hypervolume(studies: Runs, *, reference_point: Sequence[float] | None =
 
 
 def plot_attainment(studies: Runs) -> Figure:
-    """Plot which values of two objectives half of the runs have reached, and the front of all.
+    """Plot the median attainment surface of two objectives, and the front of all runs.
 
-    The 50 % attainment surface borders what half of a label's runs dominate; a band reaches from
-    25 to 75 % where there are three runs or more. Of a single run it is the front, with its
-    trials.
+    The 50 % attainment surface bounds the values that half of the runs of a label dominate. With
+    three runs or more, a band shows the 25 % and 75 % surfaces. For a single run, the surface is
+    its Pareto front, with the trials on it.
 
     Args:
         studies: As for `plot_hypervolume`.
@@ -99,11 +98,11 @@ def plot_attainment(studies: Runs) -> Figure:
 
 
 def plot_importances(study: Study, sources: Sequence[Study | Task] = ()) -> Figure:
-    """Plot how much each parameter matters for being among the best, in a study and its sources.
+    """Plot how important each parameter is, in a study and in its sources.
 
-    PED-ANOVA's importance as `importance` returns it, the study first; of many sources those that
-    weighed most, and the mean of the others. Beside it, in which trials the similarity was
-    measured on the parameter, if `MetaTPESampler` has tuned the study.
+    The importance is PED-ANOVA's, as `importance` returns it, for the study, for the sources with
+    the largest weights, and for the mean of the others. A second panel shows on which parameters
+    the similarity was measured at each trial, if `MetaTPESampler` has tuned the study.
 
     Args:
         study: The study.
@@ -118,10 +117,10 @@ def plot_importances(study: Study, sources: Sequence[Study | Task] = ()) -> Figu
 
 
 def plot_similarity(tasks: Sequence[Study | Task]) -> Figure:
-    """Plot how alike tasks are, each to each: a heat map of `gamma_similarity`.
+    """Plot a heat map of the similarity of each pair of tasks, see `gamma_similarity`.
 
-    A row compares a task with the others on its own most important parameters. Tasks that are
-    alike stand side by side.
+    Each row compares a task with the others on its own most important parameters. Similar tasks
+    are neighbours.
 
     Args:
         tasks: Studies or tasks.
@@ -137,16 +136,16 @@ def plot_similarity(tasks: Sequence[Study | Task]) -> Figure:
 def plot_gamma_sets(
     a: Study | Task, b: Study | Task, params: str | Sequence[str] | None = None
 ) -> Figure:
-    """Plot where the best configurations of two tasks are, and where they overlap.
+    """Plot the regions of the best configurations of two tasks, and their overlap.
 
-    One parameter: the densities of the good observations; the area below both of them, over the
-    area below either, is the similarity on this parameter. Two parameters: the smallest regions
-    that hold 80 % of each density.
+    With one parameter, the plot shows the densities of the good observations; the area below both,
+    divided by the area below either, is the similarity on this parameter. With two parameters, it
+    shows the smallest regions that contain 80 % of each density.
 
     Args:
-        a: A study or task; its space is the one drawn.
+        a: A study or task; the axes are those of its space.
         b: Another one.
-        params: One parameter or two that both have; left out, the two that matter most.
+        params: One or two parameters that both have; by default the two most important ones.
 
     Raises:
         ValueError: A task lacks a parameter, or they have none in common.

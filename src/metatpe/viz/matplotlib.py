@@ -29,7 +29,7 @@ from metatpe.viz.style import (
     shortened,
 )
 from metatpe.viz.tasks import Importances, importances_of, similarities_of
-from metatpe.viz.weights import Weights, weights_of
+from metatpe.viz.weights import LOOKS, Weights, weights_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -114,9 +114,11 @@ def _grid(axis: Any) -> None:
 
 
 def plot_task_weights(study: Study) -> Figure:
-    """Plot what every past task weighed while a study ran; see `metatpe.viz`."""
+    """Plot the weight of each past task over the trials; see `metatpe.viz`."""
     data = weights_of(study)
-    figure, grid = _subplots(3, 1, (7, 6), sharex=True, height_ratios=[3, 1.5, 1.5])
+    n_lanes = max(len(data.lanes), 4)  # each needs room for its name
+    size, heights = (7, 5.2 + 0.2 * n_lanes), [10, 5, n_lanes]
+    figure, grid = _subplots(3, 1, size, sharex=True, height_ratios=heights)
     axes = grid[:, 0]
     named: Handles = []
     for i, (name, weights) in enumerate(data.past.items()):
@@ -130,7 +132,7 @@ def plot_task_weights(study: Study) -> Figure:
     for axis in axes:
         _grid(axis)
     about = shortened(data.study)
-    _finish(axes[0], "What the past weighed", about=about, note=data.note, named=named)
+    _finish(axes[0], "Weights of the past studies", about=about, note=data.note, named=named)
     return figure
 
 
@@ -160,8 +162,9 @@ def _stack_shares(axis: Any, data: Weights) -> Handles:
 
 
 def _draw_lanes(axis: Any, lanes: dict[str, list[int]]) -> None:
-    for row, numbers in enumerate(lanes.values()):
-        axis.plot(numbers, [row] * len(numbers), "|", color=GREY, markersize=8)
+    for row, (name, numbers) in enumerate(lanes.items()):
+        marker, colour = LOOKS[name].mpl_marker, LOOKS[name].colour
+        axis.plot(numbers, [row] * len(numbers), marker, color=colour, markersize=4)
     axis.set_yticks(range(len(lanes)), list(lanes))
     axis.set_ylim(max(len(lanes), 1) - 0.5, -0.5)
 
@@ -199,7 +202,7 @@ def _runs(label: str, n_runs: int) -> str:
 
 
 def plot_attainment(studies: Runs) -> Axes:
-    """Plot which values half of the runs have reached, and the front; see `metatpe.viz`."""
+    """Plot the median attainment surface and the front of all; see `metatpe.viz`."""
     data = attainment_of(studies)
     axis = _one(7, 4.6)
     named: Handles = []
@@ -238,14 +241,14 @@ def _set_limits(axis: Any, data: Attainment) -> None:
 
 
 def plot_importances(study: Study, sources: Sequence[Study | Task] = ()) -> Figure:
-    """Plot how much each parameter matters, in a study and its sources; see `metatpe.viz`."""
+    """Plot how important each parameter is, in a study and its sources; see `metatpe.viz`."""
     data = importances_of(study, sources)
-    n_columns, height = 2 if data.n_weighed else 1, 1.8 + 0.3 * max(len(data.parameters), 3)
+    n_columns, height = 2 if data.n_compared else 1, 1.8 + 0.3 * max(len(data.parameters), 3)
     widths = [3, 2][:n_columns]
     figure, axes = _subplots(1, n_columns, (7, height), sharey=True, width_ratios=widths)
     left = axes[0, 0]
     named = _draw_importances(left, data)
-    if data.n_weighed:
+    if data.n_compared:
         for row, name in enumerate(data.parameters):
             numbers = data.kept[name]
             rows = [row] * len(numbers)
@@ -279,7 +282,7 @@ def _draw_importances(axis: Any, data: Importances) -> Handles:
 
 
 def plot_similarity(tasks: Sequence[Study | Task]) -> Axes:
-    """Plot how alike tasks are, each to each; see `metatpe.viz`."""
+    """Plot the similarity of each pair of tasks; see `metatpe.viz`."""
     data = similarities_of(tasks)
     n, side = len(data.names), 3.4 + 0.16 * len(data.names)
     axis = _one(side + 1, side)
@@ -294,7 +297,7 @@ def plot_similarity(tasks: Sequence[Study | Task]) -> Axes:
         for (i, j), s in np.ndenumerate(data.matrix):
             colour = "black" if s > 0.5 else "white"
             axis.text(j, i, f"{s:.2f}", ha="center", va="center", color=colour)
-    _finish(axis, "How alike the tasks are", about=data.about)
+    _finish(axis, "Similarity of the tasks", about=data.about)
     return axis
 
 
@@ -304,7 +307,7 @@ def plot_similarity(tasks: Sequence[Study | Task]) -> Axes:
 def plot_gamma_sets(
     a: Study | Task, b: Study | Task, params: str | Sequence[str] | None = None
 ) -> Axes:
-    """Plot where the best configurations of two tasks are, and overlap; see `metatpe.viz`."""
+    """Plot the regions of the best configurations of two tasks; see `metatpe.viz`."""
     data = gamma_sets(a, b, params)
     axis = _one(7, 4.6)
     _grid(axis)

@@ -24,7 +24,7 @@ from metatpe.viz.style import (
     shortened,
 )
 from metatpe.viz.tasks import Importances, Similarities
-from metatpe.viz.weights import Weights
+from metatpe.viz.weights import LOOKS, Weights
 
 try:
     from plotly import graph_objects as go
@@ -117,8 +117,10 @@ def _line(name: str, x: Any, y: Any, style: Look, **options: Any) -> Any:
 
 
 def draw_task_weights(data: Weights) -> Any:
+    n_lanes = max(len(data.lanes), 4)
+    row_heights = [10, 5, n_lanes]  # each lane needs room for its name, also in a small figure
     figure = make_subplots(
-        rows=3, shared_xaxes=True, row_heights=[0.5, 0.25, 0.25], vertical_spacing=0.05
+        rows=3, shared_xaxes=True, row_heights=row_heights, vertical_spacing=0.05
     )
     for i, (name, weights) in enumerate(data.past.items()):
         hover = "%{meta}<br>trial %{x}: weight %{y:.4f}<extra></extra>"
@@ -132,12 +134,18 @@ def draw_task_weights(data: Weights) -> Any:
     figure.update_yaxes(title="weight", rangemode="tozero", row=1)
     figure.update_yaxes(title="share", range=[0, 1], row=2)
     lanes = list(data.lanes)[::-1]
-    figure.update_yaxes(row=3, type="category", categoryarray=lanes, tickvals=lanes)
+    axis = {"type": "category", "categoryarray": lanes, "tickvals": lanes}
+    figure.update_yaxes(row=3, tickfont={"size": 11}, **axis)
     figure.update_xaxes(title="trial", row=3)
-    height = 560 + 10 * len(data.past)
+    height = 480 + 20 * n_lanes + 10 * len(data.past)
     about, legend = shortened(data.study), {"traceorder": "normal"}
     return _finish(
-        figure, "What the past weighed", about=about, note=data.note, height=height, legend=legend
+        figure,
+        "Weights of the past studies",
+        about=about,
+        note=data.note,
+        height=height,
+        legend=legend,
     )
 
 
@@ -170,12 +178,13 @@ def _share(name: str, trials: Ints, weights: Floats, colour: str, *, showlegend:
 
 
 def _lane(name: str, numbers: Sequence[int]) -> Any:
+    style = LOOKS[name]
     return go.Scatter(
         x=np.array(numbers),
         y=[name] * len(numbers),
         name=name,
         mode="markers",
-        marker={"symbol": "line-ns", "size": 11, "line": {"width": 2, "color": GREY}},
+        marker={"symbol": style.marker, "size": 7, "color": style.colour},
         showlegend=False,
         hovertemplate=f"trial %{{x}}: {name}<extra></extra>",
     )
@@ -285,7 +294,7 @@ def _surface(surface: Surface, style: Look) -> list[Any]:
 
 
 def draw_importances(data: Importances) -> Any:
-    has_history = data.n_weighed > 0
+    has_history = data.n_compared > 0
     figure = make_subplots(
         cols=2 if has_history else 1,
         shared_yaxes=True,
@@ -343,7 +352,7 @@ def _importance_traces(data: Importances) -> list[Any]:
 def _kept(data: Importances) -> Any:
     points = [(n, i) for i, name in enumerate(data.parameters) for n in data.kept[name]]
     shares = [
-        f"{as_html(name)}: in {len(data.kept[name])} of {data.n_weighed} trials"
+        f"{as_html(name)}: in {len(data.kept[name])} of {data.n_compared} trials"
         for name in data.parameters
     ]
     return go.Scatter(
@@ -381,7 +390,7 @@ def draw_similarity(data: Similarities) -> Any:
     figure.update_xaxes(ticktext=short, showticklabels=n <= _MAX_NAMED, **ticks)
     figure.update_yaxes(ticktext=short, autorange="reversed", **ticks)
     side = 320 + 16 * min(n, 50)
-    return _finish(figure, "How alike the tasks are", about=data.about, height=side)
+    return _finish(figure, "Similarity of the tasks", about=data.about, height=side)
 
 
 def _numbers(names: Sequence[str], matrix: Floats) -> Any:

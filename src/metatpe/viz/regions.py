@@ -76,9 +76,11 @@ class GammaSets:
 
     @property
     def about(self) -> str:
-        """What the numbers say, and what is drawn."""
-        said = f"intersection over union: {self.similarity:.2f}"
-        return said if len(self.axes) == 1 else f"{said}; regions hold {MASS:.0%} of a density"
+        """The similarity, and what the regions are."""
+        overlap = f"intersection over union: {self.similarity:.2f}"
+        if len(self.axes) == 1:
+            return overlap
+        return f"{overlap}; regions contain {MASS:.0%} of a density"
 
     @property
     def codes(self) -> Ints:
@@ -131,7 +133,7 @@ def _good(task: Task, whole: Space, space: Space, cells: Floats, volumes: Floats
 
     Args:
         task: The task.
-        whole: The space that decides which observations still say something.
+        whole: The space that decides which observations are usable.
         space: The drawn part of it.
         cells: A point in each cell, (..., d).
         volumes: Of the cells, (...).

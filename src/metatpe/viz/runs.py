@@ -1,6 +1,6 @@
-"""What is drawn of the values that runs have reached: progress curves and attainment surfaces.
+"""Progress curves and attainment surfaces: what is drawn of the values that runs have reached.
 
-Losses are minimised; what is returned is in the studies' own units and directions.
+Losses are minimised; what is returned has the units and directions of the studies.
 """
 
 from __future__ import annotations
@@ -165,9 +165,9 @@ def progress_of(studies: Runs, reference_point: Sequence[float] | None) -> Progr
         if reference_point is not None:
             raise ValueError("a study with one objective has no hypervolume, and no reference.")
         curves = [_curve(label, group, _best) for label, group in runs.items()]
-        turned = [c._replace(mean=objectives.signs[0] * c.mean) for c in curves]
+        signed = [c._replace(mean=objectives.signs[0] * c.mean) for c in curves]
         note = "" if runs else NOTHING
-        return Progress(turned, f"best {objectives.names[0]} so far", "", note)
+        return Progress(signed, f"best {objectives.names[0]} so far", "", note)
     reference = _reference(runs, objectives, reference_point)
     if reference is None:
         return Progress([], "hypervolume", "", NOTHING)
@@ -203,7 +203,7 @@ def _reference(
         point = np.asarray(given, dtype=np.float64)
         if point.shape != objectives.signs.shape or not np.isfinite(point).all():
             raise ValueError(
-                f"reference_point must be {len(objectives.names)} numbers, one an objective, "
+                f"reference_point must be {len(objectives.names)} numbers, one per objective, "
                 f"but is {given!r}."
             )
         return point * objectives.signs if runs else None

@@ -1,4 +1,4 @@
-"""What is drawn of tasks: importances of their parameters, and how alike they are."""
+"""What is drawn of tasks: importances of their parameters, and similarities."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from optuna.study import Study
-from scipy.cluster.hierarchy import leaves_list, linkage
-from scipy.spatial.distance import squareform
 
 from metatpe.past.read.studies import as_tasks
 from metatpe.past.similarity import gamma_similarity, importance, similarity_matrix
@@ -33,20 +31,20 @@ class Importances:
     sources: dict[str, Floats]  # (p,) each
     others: Floats  # (p,) the mean of the sources that are not shown
     n_others: int
-    kept: dict[str, list[int]]  # parameter -> the trials that the similarity was measured on it
-    n_weighed: int  # trials with a similarity
+    kept: dict[str, list[int]]  # parameter -> trials whose similarity was measured on it
+    n_compared: int  # trials for which a similarity was measured
     note: str
 
     @property
     def about(self) -> str:
         """What is drawn."""
-        kept = "; right: when the similarity was measured on it" if self.n_weighed else ""
+        kept = "; right: trials with a similarity measured on it" if self.n_compared else ""
         return f"{shortened(self.study)}{kept}"
 
 
 @dataclass(frozen=True, eq=False)
 class Similarities:
-    """Similarities of each task to each, those that are alike side by side."""
+    """Similarities of all pairs of tasks; similar tasks are neighbours."""
 
     names: list[str]
     matrix: Floats  # (n, n), a row compares with the others
@@ -70,7 +68,7 @@ def importances_of(study: Study, sources: Sequence[Study | Task]) -> Importances
         others=_mean(others, len(parameters)),
         n_others=len(others),
         kept={p: [r.number for r in history if p in r.kept] for p in parameters},
-        n_weighed=len(history),
+        n_compared=len(history),
         note="" if parameters else "no finished trial yet",
     )
 
@@ -103,13 +101,13 @@ def _mean(rows: Sequence[Floats], n: int) -> Floats:
 
 
 def _weightiest(names: Sequence[str], history: Sequence[TransferRecord]) -> list[str]:
-    """Return the sources that weighed most, as many as are shown; ties as they were given."""
+    """Return the sources with the largest weights, as many as are shown; ties as given."""
     total = {name: sum(r.weights.get(name, 0.0) for r in history) for name in names}
     return sorted(names, key=lambda name: -total[name])[:MAX_SHOWN]
 
 
 def similarities_of(tasks: Sequence[Study | Task]) -> Similarities:
-    """Return the similarity of each task to each.
+    """Return the similarity of each pair of tasks.
 
     Raises:
         ValueError: There is no task.
@@ -124,21 +122,24 @@ def similarities_of(tasks: Sequence[Study | Task]) -> Similarities:
 
 
 def _most_alike(tasks: Sequence[Task]) -> tuple[list[Task], str]:
-    """Return the tasks that are shown, of many those most alike to the first; the others' mean."""
+    """Return the tasks that are shown, at most those most similar to the first, and a caption."""
     if len(tasks) <= MAX_COMPARED:
         return list(tasks), _MEANING
     alike = np.array([gamma_similarity(tasks[0], task) for task in tasks[1:]])
     order = np.argsort(-alike, kind="stable")
     shown, others = order[: MAX_COMPARED - 1], order[MAX_COMPARED - 1 :]
     about = (
-        f"{_MEANING}. {shortened(tasks[0].name)} and the {len(shown)} most like it; the other "
-        f"{len(others)} are {number(float(alike[others].mean()))} like it on average."
+        f"{_MEANING}. {shortened(tasks[0].name)} and the {len(shown)} most similar ones; the mean "
+        f"similarity of the other {len(others)} is {number(float(alike[others].mean()))}."
     )
     return [tasks[0], *(tasks[1 + i] for i in sorted(shown.tolist()))], about
 
 
 def _side_by_side(matrix: Floats) -> list[int]:
-    """Return an order in which tasks that are alike are neighbours."""
+    """Return an order in which similar tasks are neighbours."""
+    from scipy.cluster.hierarchy import leaves_list, linkage
+    from scipy.spatial.distance import squareform
+
     if len(matrix) < 3:
         return list(range(len(matrix)))
     distance = 1.0 - (matrix + matrix.T) / 2

@@ -1,4 +1,4 @@
-"""What is drawn of a study's transfer history: weights over trials, and where trials came from."""
+"""What is drawn of a study's transfer history: weights over trials, and how trials were chosen."""
 
 from __future__ import annotations
 
@@ -9,22 +9,35 @@ import numpy as np
 from optuna.study import Study
 
 from metatpe.space import Floats, Ints
-from metatpe.study.record import REST, TARGET, Reason, TransferRecord, transfer_history
-from metatpe.viz.style import MAX_SHOWN
+from metatpe.study.record import REST, TARGET, Origin, Reason, TransferRecord, transfer_history
+from metatpe.viz.style import MAX_SHOWN, Look, look
 
-# Reason -> what the lane of such trials is called, the first one on top.
+# Reason -> what the lane of such trials is called, the first one on top. "alone": the study alone.
 LANES: dict[Reason, str] = {
     "best": "warm start",
-    "startup": "random start",
-    "no_start_left": "random, no warm start left",
-    "unknown_space": "first guess",
+    "startup": "random start-up",
+    "no_start_left": "random, no start left",
+    "unknown_space": "search space unknown",
     "epsilon": "random, to explore",
     "weighed": "with past studies",
-    "own": "without, to compare",
-    "silent": "without, too few trials",
-    "densities": "without, by densities",
-    "no_past": "without past studies",
+    "own": "alone, to compare",
+    "silent": "alone, few good trials",
+    "densities": "by densities",
+    "no_past": "alone, no past study",
     "unknown": "unknown",
+}
+_OLD: dict[Origin, Reason] = {  # these origins have one reason only
+    "warm_start": "best",
+    "epsilon": "epsilon",
+    "independent": "unknown_space",
+}
+NO_RECORD = "no record"  # trials of other samplers, and those added by hand
+# The most frequent reasons first: the first six looks differ in colour and in marker.
+_BY_FREQUENCY: tuple[Reason, ...] = ("weighed", "best", "own", "epsilon", "silent", "densities")
+_OTHERS = tuple(reason for reason in LANES if reason not in _BY_FREQUENCY)
+LOOKS: dict[str, Look] = {  # lane -> how its trials are drawn, in every plot
+    name: look(i)
+    for i, name in enumerate([*(LANES[r] for r in (*_BY_FREQUENCY, *_OTHERS)), NO_RECORD])
 }
 
 
@@ -37,7 +50,7 @@ class Weights:
     past: dict[str, Floats]  # (n,) each; NaN where it is hidden in the rest; the largest first
     rest: Floats  # (n,) of all other past tasks together
     target: Floats  # (n,)
-    lanes: dict[str, list[int]]  # what trials came from -> their numbers
+    lanes: dict[str, list[int]]  # how trials were chosen -> their numbers
     note: str  # why there is nothing to see; empty where there is
 
     @property
@@ -47,7 +60,7 @@ class Weights:
 
 
 def weights_of(study: Study) -> Weights:
-    """Read the weights of the largest past tasks, and where each trial came from."""
+    """Read the weights of the largest past tasks, and how each trial was chosen."""
     history = transfer_history(study)
     weighed = [record for record in history if record.weights]
     names = _largest(weighed)
@@ -82,19 +95,27 @@ def _weight(record: TransferRecord, name: str) -> float:
     return record.weights.get(name, np.nan if REST in record.weights else 0.0)
 
 
-def lane_of(record: TransferRecord) -> str:
-    """Return how a trial was chosen."""
-    return LANES[record.reason]
+def reason_of(record: TransferRecord) -> Reason:
+    """Return the reason of a trial, in an old record the one that its origin implies."""
+    return _OLD.get(record.origin, "unknown") if record.reason == "unknown" else record.reason
+
+
+def described(record: TransferRecord) -> str:
+    """Return in words how a trial was chosen; of a warm start, also the past studies it is of."""
+    lane = LANES[reason_of(record)]
+    if record.origin != "warm_start":
+        return lane
+    return f"{lane} of {', '.join(record.sources) or 'unknown'}"
 
 
 def _lanes(history: Sequence[TransferRecord]) -> dict[str, list[int]]:
     found: dict[str, list[int]] = {name: [] for name in LANES.values()}
     for record in history:
-        found[lane_of(record)].append(record.number)
+        found[LANES[reason_of(record)]].append(record.number)
     return {name: numbers for name, numbers in found.items() if numbers}
 
 
 def _note(history: Sequence[TransferRecord], past: dict[str, Floats]) -> str:
     if not history:
         return "no trial of this study was suggested by a sampler of metatpe"
-    return "" if past else "no past task has been weighed yet"
+    return "" if past else "no past task has had a weight yet"

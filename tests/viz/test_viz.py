@@ -16,17 +16,19 @@ import pytest
 from helpers import MIXED, task_of
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.study import Study
-from optuna.trial import TrialState, create_trial
+from optuna.trial import TrialState
 from studies import SPACE, SQUARE, evaluate, frozen, new_study, past_study, random_sampler, spread
+from transferred import OLD_RECORDS, OLD_TURN, recorded_study, start_of, weighed, weighed_study
 
 from metatpe import MetaTPESampler, Space, Task, gamma_similarity, importance, transfer_history
-from metatpe.tpe.pareto import split
 from metatpe.past.similarity import similarity_matrix
 from metatpe.space import Floats
+from metatpe.study.record import Reason
+from metatpe.tpe.pareto import split
 from metatpe.viz.regions import gamma_sets
 from metatpe.viz.runs import attainment_of, progress_of
 from metatpe.viz.tasks import MAX_COMPARED, importances_of, similarities_of
-from metatpe.viz.weights import weights_of
+from metatpe.viz.weights import LANES, described, weights_of
 
 pytest.importorskip("plotly", reason="needs the extra viz")
 mpl = pytest.importorskip("matplotlib", reason="needs the extra viz")
@@ -158,17 +160,55 @@ def test_each_past_task_has_a_line_of_its_recorded_weights(
         np.testing.assert_allclose(y, [r.weights[source.study_name] for r in weighed])
 
 
-def test_every_trial_has_its_mark(study: Study) -> None:
+def test_every_trial_has_its_mark_in_the_lane_of_its_reason(study: Study) -> None:
     data = weights_of(study)
-    origins = {"warm start": "warm_start", "ε: random": "epsilon"}
     history = transfer_history(study)
-    for lane, origin in origins.items():
-        assert data.lanes[lane] == [r.number for r in history if r.origin == origin]
-    assert data.lanes["past's turn"] == [r.number for r in history if r.turn == "past"]
-    assert data.lanes["own turn"] == [r.number for r in history if r.turn == "own"]
-    assert sorted(n for lane in data.lanes.values() for n in lane) == list(range(30))
+    reasons = {record.reason for record in history}
+    assert reasons == {"best", "epsilon", "silent", "weighed", "own"}
+    assert data.lanes == {
+        LANES[reason]: [r.number for r in history if r.reason == reason]
+        for reason in LANES
+        if reason in reasons
+    }
+    assert list(data.lanes) == [LANES[reason] for reason in LANES if reason in reasons]
     marked = [t for t in viz.plot_task_weights(study).data if t.mode == "markers"]
     assert {t.name: numbers(t.x).tolist() for t in marked} == data.lanes
+
+
+def test_no_two_lanes_look_alike(plots: ModuleType) -> None:
+    shown = figure_of(plots.plot_task_weights(recorded_study(*map(reasoned, LANES))))
+    if hasattr(shown, "data"):
+        marked = [t for t in shown.data if t.mode == "markers"]
+        looks = {(t.marker.color, t.marker.symbol) for t in marked}
+    else:
+        looks = {(li.get_color(), li.get_marker()) for li in shown.axes[2].lines}
+    assert len(looks) == len(LANES)
+    assert all(name in texts(shown) for name in LANES.values())
+
+
+def reasoned(reason: Reason) -> dict[str, Any]:
+    return weighed({"target": 0.5, "a": 0.5}, reason)
+
+
+def test_records_of_earlier_versions_are_drawn_with_what_they_say(plots: ModuleType) -> None:
+    study = recorded_study(*OLD_RECORDS, OLD_TURN)
+    assert weights_of(study).lanes == {
+        "warm start": [0],
+        "with past studies": [4],
+        "alone, to compare": [3],
+        "unknown": [1, 2],
+    }
+    assert line(plots.plot_task_weights(study), "past")[1].tolist() == [0.4, 0.4, 0.4]
+
+
+def test_a_warm_start_is_described_with_the_past_studies_that_it_came_from() -> None:
+    study = recorded_study(start_of("a", "b"), OLD_RECORDS[0], OLD_RECORDS[1], OLD_TURN)
+    assert [described(record) for record in transfer_history(study)] == [
+        "warm start of a, b",
+        "warm start of unknown",
+        "unknown",
+        "with past studies",
+    ]
 
 
 def test_of_200_sources_the_largest_are_drawn_and_the_rest_is_summed_up(
@@ -183,26 +223,16 @@ def test_of_200_sources_the_largest_are_drawn_and_the_rest_is_summed_up(
     assert "all other past tasks" in shown
 
 
-def recorded(*weights: dict[str, float]) -> Study:
-    """Return a study whose trials have these weights on record."""
-    study = new_study(random_sampler(0))
-    for i, named in enumerate(weights):
-        record = {"origin": "acquisition", "weights": named, "kept": []}
-        trial = create_trial(values=[i, -i], user_attrs={"metatpe": record})
-        study.add_trial(trial)
-    return study
-
-
 def test_those_with_the_largest_weights_over_all_trials_are_drawn() -> None:
     weights = {f"t{i}": 0.001 * i for i in range(1, 11)}
-    study = recorded({"target": 1 - sum(weights.values()), **weights})
+    study = weighed_study({"target": 1 - sum(weights.values()), **weights})
     data = weights_of(study)
     assert list(data.past) == ["t10", "t9", "t8", "t7", "t6", "t5", "t4", "t3"]
     np.testing.assert_allclose(data.rest, [0.003])
 
 
 def test_a_past_task_that_is_hidden_in_the_rest_is_not_drawn_as_zero() -> None:
-    study = recorded(
+    study = weighed_study(
         {"target": 0.5, "a": 0.5},
         {"target": 0.5, "b": 0.3, "rest": 0.2},
         {"target": 1.0, "b": 0.0},
@@ -218,10 +248,10 @@ def test_a_study_of_another_sampler_says_that_it_has_no_records(plots: ModuleTyp
     assert "no trial of this study was suggested by a sampler of metatpe" in texts(shown)
 
 
-def test_a_study_without_sources_says_that_nothing_was_weighed(plots: ModuleType) -> None:
+def test_a_study_without_sources_says_that_there_are_no_weights(plots: ModuleType) -> None:
     study = new_study(MetaTPESampler(seed=0))
     evaluate(study, 8)
-    assert "no past task has been weighed yet" in texts(plots.plot_task_weights(study))
+    assert "no past task has had a weight yet" in texts(plots.plot_task_weights(study))
 
 
 # Runs -----------------------------------------------------------------------------------------
@@ -406,7 +436,7 @@ def test_a_parameter_is_marked_in_the_trials_that_kept_it(study: Study) -> None:
     history = transfer_history(study)
     for name in SPACE:
         assert data.kept[name] == [r.number for r in history if name in r.kept]
-    assert data.n_weighed == sum(bool(record.kept) for record in history)
+    assert data.n_compared == sum(bool(record.kept) for record in history)
     marks = viz.plot_importances(study).data[-1]
     found = list(zip(numbers(marks.x), numbers(marks.y), strict=True))
     assert found == [(n, i) for i, p in enumerate(data.parameters) for n in data.kept[p]]
@@ -455,7 +485,7 @@ def test_of_many_tasks_those_most_like_the_first_are_compared(many: list[Task]) 
     assert tasks[0].name in data.names
     left_out = [s for name, s in alike.items() if name not in data.names]
     assert max(left_out) <= min(s for name, s in alike.items() if name in data.names)
-    assert f"the other 10 are {np.mean(left_out):.4g} like it" in data.about
+    assert f"of the other 10 is {np.mean(left_out):.4g}." in data.about
 
 
 def test_tasks_of_different_spaces_are_compared_in_the_space_of_the_row(

@@ -6,12 +6,11 @@ from pathlib import Path
 
 import optuna
 import pytest
+from commands import metatpe
 from studies import past_study
-from transferred import transferred
-from typer.testing import CliRunner
+from transferred import OLD_RECORDS, OLD_TURN, recorded_study, transferred
 
 from metatpe.past.read.storage import open_storage
-from metatpe.cli import app
 
 
 @pytest.fixture(autouse=True)
@@ -35,10 +34,9 @@ def storage(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def report(*arguments: object, code: int = 0) -> tuple[str, str]:
     """Return what the command prints, and what it says beside."""
-    result = CliRunner().invoke(app, ["report", *map(str, arguments)])
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-    assert result.exit_code == code, result.output
-    return result.stdout, result.stderr.strip()
+    answer = metatpe("report", *arguments)
+    assert answer.code == code, answer
+    return answer.out, answer.err.strip()
 
 
 def test_the_page_is_written_to_the_file(
@@ -56,9 +54,26 @@ def test_the_page_is_written_to_the_file(
 
 def test_the_past_of_the_records_is_found_in_the_storage(storage: str) -> None:
     text, _ = report("new", "--storage", storage, "--format", "md")
-    assert "| past | 30 | trial " in text
+    assert "| past | 30 | trials 0, 1, 2, 3, 4 |" in text
     assert "| other |" not in text
     assert "| target |" not in text  # the study itself is called so in the records
+
+
+def test_the_past_of_warm_starts_is_found_before_there_are_weights(tmp_path: Path) -> None:
+    path = str(tmp_path / "studies.log")
+    transferred(2, storage=open_storage(path, create=True))
+    text, _ = report("new", "--storage", path, "--format", "md")
+    assert "| past | 30 | trials 0, 1 |" in text
+
+
+def test_a_study_recorded_before_there_were_reasons_is_reported_on(tmp_path: Path) -> None:
+    path = str(tmp_path / "studies.log")
+    storage = open_storage(path, create=True)
+    past_study(n=30, storage=storage)
+    recorded_study(*OLD_RECORDS, OLD_TURN, storage=storage, name="old")
+    text, _ = report("old", "--storage", path, "--format", "md")
+    assert "| past | 30 | unknown | at least 1 trial | 0.400 (trial 2) | 0.400 |" in text
+    report("old", "--storage", path, "--out", tmp_path / "old.html")
 
 
 def test_other_past_studies_can_be_named(storage: str, tmp_path: Path) -> None:
@@ -74,7 +89,7 @@ def test_runs_without_the_past_are_compared_and_are_no_past(storage: str) -> Non
     text, _ = report(
         *("new", "--storage", storage, "--format", "md", "--from", "*", "--without", "new, alone")
     )
-    assert "Measured against 1 run of the same problem without the past (new, alone)." in text
+    assert "Measured against 1 run of the same problem without a past (new, alone)." in text
     assert "| new, alone | all along" not in text
     assert "| new | all along" not in text
 

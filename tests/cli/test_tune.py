@@ -10,17 +10,20 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import optuna
 import pytest
+from commands import Answer, metatpe, refusal
 from optuna.study import Study
 from optuna.trial import TrialState
 from rich.console import Console
 from studies import past_study
-from test_cli_tasks import Answer, metatpe, refusal
+from transferred import OLD_RECORDS, OLD_TURN, recorded_study, start_of, weighed
 
 from metatpe import TransferSampler, load_tasks, transfer_history
-from metatpe.cli.tune import _cells
+from metatpe.cli.tune import row_of
+from metatpe.viz.weights import described
 
 FUNCTION = """
 import os, signal, time
@@ -87,7 +90,7 @@ def test_a_function_is_tuned_with_the_past_and_the_study_goes_on() -> None:
     lines = answer.out.splitlines()
     assert lines[0] == "study new in sqlite:///studies.db, past studies: old 1"
     assert sum(line.startswith("trial ") for line in lines) == 6
-    assert any("| warm_start |" in line and "on the front" in line for line in lines)
+    assert any("| warm start of old 1 |" in line and "on the front" in line for line in lines)
     study = study_of()
     assert states(study) == ["COMPLETE"] * 6
     origins = [record.origin for record in transfer_history(study)]
@@ -96,7 +99,9 @@ def test_a_function_is_tuned_with_the_past_and_the_study_goes_on() -> None:
     front = json.loads(answer.out)
     assert (front["study"], front["trials"], front["complete"]) == ("new", 8, 8)
     assert {row["trial"] for row in front["front"]} == {t.number for t in study.best_trials}
-    assert "| acquisition | target 0." in answer.err
+    for record in transfer_history(study)[6:]:
+        (line,) = (x for x in answer.err.splitlines() if x.startswith(f"trial {record.number} |"))
+        assert f"| {described(record)} |" in line
     assert len(study.trials) == 8
 
 
@@ -154,27 +159,42 @@ def test_a_terminal_shows_a_live_table(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("metatpe.cli.tune.console", terminal)
     assert tune(write_function("assert x < 0.5"), *TWO, "--trials", 5, "--seed", 0).code == 0
     shown = screen.getvalue()
-    assert all(name in shown for name in ("trial", "values", "front", "from", "weights"))
+    assert all(name in shown for name in ("trial", "values", "front", "chosen", "weights"))
     assert "fail: AssertionError" in shown
     assert "5 evaluated, " in shown
     assert "\x1b[" in shown
 
 
 @pytest.mark.parametrize(
-    ("origin", "weights", "shown"),
+    ("record", "chosen", "weights"),
     [
-        ("acquisition", {"target": 0.75, "old": 0.25}, "target 0.75, old 0.25"),
-        ("acquisition", {}, "without the past"),
-        ("warm_start", {}, ""),
+        (weighed({"target": 0.75, "old": 0.25}), "with past studies", "target 0.75, old 0.25"),
+        (
+            weighed({"target": 0.5, "old": 0.5}, "own"),
+            "alone, to compare",
+            "target 0.50, old 0.50",
+        ),
+        (weighed({}, "own"), "alone, to compare", ""),
+        (weighed({}, "densities"), "by densities", ""),
+        (
+            weighed({"target": 1.0, "old": 0.0}, "silent"),
+            "alone, few good trials",
+            "target 1.00, o",
+        ),
+        (start_of("old", "older"), "warm start of old, older", ""),
+        (OLD_RECORDS[1], "unknown", ""),
+        (OLD_TURN, "with past studies", "target 0.60, past 0.40"),
+        (None, "enqueued", ""),
     ],
 )
-def test_a_row_tells_the_weights_or_that_a_trial_was_chosen_without_the_past(
-    origin: str, weights: dict[str, float], shown: str
+def test_a_row_has_the_reason_in_words_and_the_weights(
+    record: dict[str, Any] | None, chosen: str, weights: str
 ) -> None:
-    study = past_study(n=1)
-    (trial,) = study.trials
-    trial.user_attrs["metatpe"] = {"origin": origin, "weights": weights}
-    assert _cells(trial, study, set())[-2:] == [origin, shown]
+    study = recorded_study(record)
+    cells = row_of(study.trials[0], study, set())
+    assert cells[-2] == chosen
+    assert cells[-1].startswith(weights)
+    assert bool(cells[-1]) == bool(weights)
 
 
 def test_failures_pruned_trials_and_wrong_values_do_not_stop_a_study() -> None:

@@ -6,26 +6,19 @@ import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import optuna
 import pytest
+from commands import metatpe, refusal
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from rich.console import Console
 from studies import SPACE, past_study
-from typer.testing import CliRunner
 
 from metatpe import Task, gamma_similarity, load_tasks
-from metatpe.cli import app
 
 ODD = 'it\'s "odd" [bold]ü'
 CSV = "lr,depth,act,error\n0.1,2,relu,3\n1e-5,4,tanh,1\n0.001,,relu,2\n0.01,3,relu,\n"
-
-
-class Answer(NamedTuple):
-    code: int
-    out: str
-    err: str
 
 
 @pytest.fixture(autouse=True)
@@ -35,21 +28,6 @@ def _terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     with warnings.catch_warnings():
         yield
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-
-
-def metatpe(*arguments: object) -> Answer:
-    result = CliRunner().invoke(app, [str(a) for a in arguments])
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-    return Answer(result.exit_code, result.stdout, result.stderr)
-
-
-def refusal(*arguments: object) -> str:
-    """Return what a command says before it gives up: one sentence, the code 2, no table."""
-    answer = metatpe(*arguments)
-    assert answer.code == 2, answer
-    sentence = answer.err.strip().splitlines()[-1]
-    assert sentence.startswith("metatpe: ")
-    return sentence.removeprefix("metatpe: ")
 
 
 @pytest.fixture(scope="module")

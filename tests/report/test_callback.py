@@ -1,42 +1,27 @@
-"""`TransferCallback` and `metatpe dashboard`: what is written into a study, when, and how long."""
+"""`TransferCallback`: what is written into a study, when, and how long it takes."""
 
 import contextlib
-import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import optuna
 import pytest
-from optuna.storages import BaseStorage, RDBStorage
-from optuna.study import Study
-from optuna.trial import Trial
-from studies import answer_of, new_study, past_study, postgresql, start_python, two_losses
-from transferred import ODD, odd_study, transferred
-from typer.testing import CliRunner
+from studies import answer_of, new_study, past_study, start_python
+from transferred import (
+    GRAPHS,
+    OLD_RECORDS,
+    objective,
+    recorded_study,
+    saved_figures,
+    system_attributes_of,
+    transferred,
+)
 
 from metatpe import MetaTPESampler, TransferCallback
-from metatpe.report.callback import SHARE, Pace, publish
 from metatpe.past.read.storage import open_storage
-from metatpe.cli import app
-from metatpe.cli.dashboard import _publish_all
-from metatpe.viz import plot_hypervolume
+from metatpe.report.callback import SHARE, Pace, publish
 
 dashboard = pytest.importorskip("optuna_dashboard")
-GRAPHS = {"metatpe-progress", "metatpe-weights", "metatpe-importances"}
-
-
-def objective(trial: Trial) -> list[float]:
-    return two_losses({"x": trial.suggest_float("x", 0, 1), "y": trial.suggest_float("y", 0, 1)})
-
-
-def saved_figures(study: Study) -> dict[str, Any]:
-    """Return the figures that the dashboard reads out of a study."""
-    from optuna_dashboard._custom_plot_data import get_plotly_graph_objects
-
-    attributes = study._storage.get_study_system_attrs(study._study_id)
-    found = get_plotly_graph_objects(attributes)
-    return {name: json.loads(text) for name, text in found.items()}
 
 
 class Clock:
@@ -124,7 +109,7 @@ def test_the_last_trials_are_there_when_python_has_ended(tmp_path: Path) -> None
 import optuna
 from metatpe import MetaTPESampler, TransferCallback, load_tasks
 from metatpe.past.read.storage import open_storage
-from test_dashboard import objective
+from transferred import objective
 study = optuna.create_study(
     storage=open_storage({path!r}), study_name="new", directions=["minimize"] * 2,
     sampler=MetaTPESampler(load_tasks({path!r}, "past"), seed=0),
@@ -179,9 +164,9 @@ def test_plots_and_note_tell_of_the_transfer() -> None:
 def test_nothing_is_written_twice() -> None:
     study, _ = transferred(8)
     assert publish(study)
-    before = dict(study._storage.get_study_system_attrs(study._study_id))
+    before = dict(system_attributes_of(study))
     assert not publish(study)
-    assert study._storage.get_study_system_attrs(study._study_id) == before
+    assert system_attributes_of(study) == before
     study.tell(study.ask(), [1.0, 1.0])
     assert publish(study)
     assert dashboard.get_note(study).count("What was transferred") == 1
@@ -204,46 +189,11 @@ def test_what_users_have_written_stays() -> None:
 def test_a_study_of_another_sampler_is_left_alone() -> None:
     study = past_study()
     assert not publish(study)
-    assert not study._storage.get_study_system_attrs(study._study_id)
+    assert not system_attributes_of(study)
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def relational(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[BaseStorage]:
-    if request.param == "sqlite":
-        yield RDBStorage(f"sqlite:///{tmp_path_factory.mktemp('dashboard') / 'studies.db'}")
-        return
-    with postgresql(tmp_path_factory.mktemp("postgresql")) as url:
-        storage = RDBStorage(url)
-        yield storage
-        storage.remove_session()
-        storage.engine.dispose()
-
-
-def test_relational_storages_take_it_in_pieces(relational: BaseStorage) -> None:
-    study, past = odd_study(relational)
-    _publish_all(relational)
-    study = optuna.load_study(study_name=ODD, storage=relational)
-    figures = saved_figures(study)
-    assert figures.keys() == GRAPHS
-    values = study._storage.get_study_system_attrs(study._study_id).values()
-    pieces = [value for value in values if isinstance(value, str)]
-    assert all(len(piece) < 2046 for piece in pieces)
-    assert len(pieces) > len(GRAPHS) + 1  # a figure takes more than one
-    assert figures["metatpe-progress"] == json.loads(plot_hypervolume(study).to_json()) | {
-        "layout": figures["metatpe-progress"]["layout"]
-    }
-    assert not past._storage.get_study_system_attrs(past._study_id)
-
-
-def test_the_command_says_why_it_cannot_start(tmp_path: Path) -> None:
-    path = str(tmp_path / "studies.log")
-    past_study(storage=open_storage(path, create=True))
-    for arguments, sentence in [
-        (("--storage", "sqlite:///no.db"), "there is no file no.db."),
-        (("--storage", path, "--host", "192.0.2.1"), "cannot listen at 192.0.2.1:8080"),
-    ]:
-        result = CliRunner().invoke(app, ["dashboard", *arguments])
-        assert result.exit_code == 2
-        assert sentence in result.stderr
+def test_a_study_recorded_before_there_were_reasons_is_published() -> None:
+    study = recorded_study(*OLD_RECORDS)
+    assert publish(study)
+    assert saved_figures(study).keys() == GRAPHS
+    assert "How 2 trials were chosen is unknown." in dashboard.get_note(study)
