@@ -69,6 +69,7 @@ class Case:
     n_tasks: int | None = None
     n_workers: int = 1
     n_evaluations: int = 100
+    start: str = "draw"
 
 
 # Arms -------------------------------------------------------------------------------------------
@@ -117,7 +118,7 @@ def run(case: Case) -> np.ndarray:
     warnings.simplefilter("ignore")
     problem = get_problem(case.problem)
     past = past_tasks(case.kind, case.problem, case.seed, case.n_tasks) if case.kind else ()
-    sampler = SAMPLERS[case.sampler](past, seed=case.seed)
+    sampler = SAMPLERS[case.sampler](past, start=case.start, seed=case.seed)
     sampler.rules = replace(sampler.rules, **dict.fromkeys(case.off, False))
     storage = Simultaneous()
     study = optuna.create_study(storage=storage, directions=problem.directions, sampler=sampler)

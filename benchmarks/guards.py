@@ -11,8 +11,8 @@ the mean over the suite's problems and over seeds. Below it is, for each rule, t
 paired differences, with it minus without it, and in brackets how many of its standard errors over
 seeds that is; positive where the rule helps. `_runs.py` says what can be named in `--without`.
 
-`fewer` needs workers that collide (`--workers`), in a space that is finite, and `ten` more than
-ten past tasks (`--tasks 20 --suites oboe`).
+`fewer` needs workers that collide (`--workers`), in a space that is finite, `ten` more than ten
+past tasks (`--tasks 20 --suites oboe`), and `column` a start without the past (`--start random`).
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ def measure(args: Any) -> dict[str, Any]:
     """Return the means over problems, for each suite, kind of past, arm and seed."""
     arms = {WITH: (), **arms_of(args.sampler, args.without, args.workers)}
     at = [n for n in AT if n <= args.evaluations]
-    settings = {"n_tasks": args.tasks, "n_workers": args.workers, "n_evaluations": max(at)}
+    settings = {"n_tasks": args.tasks, "n_workers": args.workers, "start": args.start}
+    settings["n_evaluations"] = max(at)
     cells = list(itertools.product(args.suites, args.kinds, arms))
     members = {suite: expand(suite) for suite in args.suites}
 
@@ -86,6 +87,7 @@ def main() -> None:
     parser.add_argument("--suites", type=names_of, default=["hpolib", "nmt", "oboe"])
     parser.add_argument("--tasks", type=int, metavar="N", help="past tasks; else the suite's own")
     parser.add_argument("--workers", type=int, default=1, metavar="N", help="asking together")
+    parser.add_argument("--start", default="draw", metavar="NAME", help="of the sampler")
     parser.add_argument("--read", nargs="+", type=Path, metavar="FILE", help="show these instead")
     args = parser.parse_args()
     try:

@@ -2,9 +2,9 @@
 
     python benchmarks/import_time.py --repeats 11
 
-Each statement is timed in a process of its own, in turn; printed are the medians, and how much each
-takes beyond Optuna alone. A name of metatpe is imported when it is first used, so the samplers have
-lines of their own.
+Each statement is timed in a process of its own, in turn. Printed are medians, and what each takes
+beyond Optuna alone. A name of metatpe is imported when it is first used, so that the samplers
+have lines of their own.
 """
 
 from __future__ import annotations

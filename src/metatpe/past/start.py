@@ -16,7 +16,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -60,6 +60,12 @@ def draw(tasks: Sequence[Task], n: int) -> Start:
         n_best = math.ceil(n / len(tasks)) + math.ceil(10 * _RESERVE / len(tasks))
     best = [_best_of(task, n_best) for task in tasks]
     return Start(n, drawn(best, n, rng=_rng_of(tasks)))
+
+
+def reversed_start(tasks: Sequence[Task], n: int) -> Start:
+    """Return the same with the losses negated; what failed stays the worst."""
+    negated = [replace(t, losses=np.where(t.losses == np.inf, np.inf, -t.losses)) for t in tasks]
+    return draw(negated, n)
 
 
 def top(tasks: Sequence[Task], fraction: float) -> Start:

@@ -32,7 +32,12 @@ from metatpe.viz.weights import LANES, described, reason_of
 
 SMALL = 0.1  # of an equal share; a smaller weight does not count
 _INFLUENCED: tuple[Reason, ...] = ("weighed", "densities")  # where weights had an influence
-_COMPARED: tuple[Reason, ...] = (*_INFLUENCED, "own", "unknown")  # where they were computed
+_COMPARED: tuple[Reason, ...] = (
+    *_INFLUENCED,
+    "own",
+    "no_weight",
+    "unknown",
+)  # where they were computed
 
 
 @dataclass(frozen=True)
@@ -150,7 +155,7 @@ class Facts:
         """The trial from which on there are too few good trials to compare; None where not."""
         found = None
         for record in self.records:
-            if record.reason == "silent" and not is_compared(record):
+            if record.reason == "silent":
                 found = record.number if found is None else found
             elif record.weights:
                 found = None
@@ -271,9 +276,7 @@ def _sources(
 
 def is_compared(record: TransferRecord) -> bool:
     """Return whether past tasks were compared with the study for this trial."""
-    # With kept parameters, a similarity was measured: the weights were lost in rounding.
-    is_lost = record.reason == "silent" and bool(record.kept)
-    return bool(record.weights) and (record.reason in _COMPARED or is_lost)
+    return bool(record.weights) and record.reason in _COMPARED
 
 
 def _small_from(records: Sequence[TransferRecord], name: str, least: float) -> int | None:

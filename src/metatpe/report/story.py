@@ -444,8 +444,9 @@ def _estimated(saved: ByTurns) -> str:
 
 
 _MEANINGS: dict[Reason, str] = {
-    "best": "one of the best configurations of a past study, or one of its worst if the past "
-    "studies turned out to be inverted.",
+    "best": "one of the best configurations of a past study.",
+    "reversed": "one of the worst configurations of a past study, because the past studies put "
+    "the trials in reverse order. Do the directions of the objectives agree?",
     "startup": "a random configuration, because the study had too few trials to model.",
     "no_start_left": "a random configuration, because no warm start was left that fits the search "
     "space.",
@@ -456,8 +457,8 @@ _MEANINGS: dict[Reason, str] = {
     "random, so that trials chosen with and without past studies can be compared.",
     "silent": "chosen from the study alone. After the warm starts, past studies have no weight "
     f"until the study has {MIN_GOOD} good trials to compare them with.",
-    "densities": "chosen by densities, because the models do not order the trials well. The "
-    "weights are those of the models.",
+    "no_weight": "chosen from the study alone, because no past study has any weight left.",
+    "densities": "chosen by densities, because the models do not order the trials well.",
     "no_past": "chosen from the study alone, because there is no past study to use.",
     "unknown": "recorded by an earlier version, which gave no reasons.",
 }

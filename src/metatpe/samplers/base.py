@@ -314,7 +314,12 @@ class PastSampler(BaseSampler):
         return self.first_fitting(moment, [(index, self._start.configurations[index])])
 
     def first_fitting(
-        self, moment: Moment, numbered: Iterable[tuple[int, First]], *, may_agree: bool = False
+        self,
+        moment: Moment,
+        numbered: Iterable[tuple[int, First]],
+        *,
+        reason: Reason = "best",
+        may_agree: bool = False,
     ) -> Plan | None:
         """Return the first configuration that is free, new, and shares a parameter."""
         space = moment.space
@@ -328,7 +333,7 @@ class PastSampler(BaseSampler):
             if not len(space) or (
                 fitting and (may_agree or moment.is_new(space.encode([params]))[0])
             ):
-                return Plan("warm_start", "best", params, start=i, sources=first.sources)
+                return Plan("warm_start", reason, params, start=i, sources=first.sources)
         return None
 
     # New configurations --------------------------------------------------------------------------

@@ -26,6 +26,15 @@ alone. Of the last choices of both kinds,
 a Thompson draw with the benefit b of the doubt: three of four choices while nothing is known, and
 nearly all or hardly any once the results are clear.
 
+Restart. Soon after the start, if the first configurations did worse than the study's own trials
+and the past tasks put the observations in reverse order,
+
+    1/M sum_m z_m < -1.645 = Phi^-1(0.05)
+
+the study gets first configurations once more, from the past tasks with their losses negated, as
+long as those do better than the other trials. A past is reversed where directions of objectives
+were mixed up. Tasks that are wrong each in its own way cancel out in the mean.
+
 Shapes: z (M,) of M past tasks, levels (n,), turns (n,): 1 weighed, -1 the study's own.
 """
 
@@ -44,6 +53,7 @@ MIN_GOOD = 3  # good observations of the study, before past tasks are compared w
 N_JUDGED = 100  # first observations that trust is measured on: what is right of them stays right
 N_TURNS = 40  # last choices that turns compare: what helped at first need not help later
 FIRST_SHARE = 0.75  # of the choices that are weighed while nothing is known
+N_RESTART = 5  # times the number of first configurations: until when a restart is possible
 _REVERSED = -1.645  # Phi^-1(0.05)
 
 
@@ -86,6 +96,23 @@ def trust(z: Floats) -> Floats:  # (M,) -> (M,)
 def is_reversed(z: Floats) -> bool:  # (M,)
     """Return whether past tasks put the observations in the wrong order, on average."""
     return bool(len(z)) and float(z.mean()) < _REVERSED
+
+
+def may_restart(levels: Ints, start: Floats, first: int) -> bool:  # (n,), (n,)
+    """Return whether the start has failed, and what it was replaced by so far has not.
+
+    Args:
+        levels: How far behind each observation is.
+        start: Which first configuration each was, -1 for the study's own.
+        first: The index of the first one of the reversed past.
+    """
+    is_own, is_reversed = start < 0, start >= first
+    is_start = ~is_own & ~is_reversed
+    if not is_own.any() or not is_start.any():
+        return False
+    if levels[is_start].mean() <= levels[is_own].mean():
+        return False
+    return not is_reversed.any() or bool(levels[is_reversed].mean() < levels[~is_reversed].mean())
 
 
 def chance_of_the_past(levels: Ints, turns: Floats) -> float:  # (n,), (n,)

@@ -11,7 +11,7 @@ import numpy as np
 from optuna.distributions import BaseDistribution
 from optuna.study import Study
 
-from metatpe.past.start import Start, draw
+from metatpe.past.start import reversed_start
 from metatpe.past.task import Task
 from metatpe.samplers.base import (
     N_STARTUP_TRIALS,
@@ -23,10 +23,13 @@ from metatpe.samplers.base import (
 )
 from metatpe.samplers.densities import N_EI_CANDIDATES, DensityRatio, judged
 from metatpe.samplers.guards import (
+    MIN_GOOD,
+    N_RESTART,
     N_TURNS,
     Rules,
     chance_of_the_past,
     is_reversed,
+    may_restart,
 )
 from metatpe.space import Floats
 from metatpe.study.moment import Moment
@@ -34,8 +37,6 @@ from metatpe.study.record import TARGET, Plan, Reason
 from metatpe.tpe.importance import ETA
 from metatpe.tpe.kernel import N_MC_SAMPLES
 from metatpe.tpe.pareto import GAMMA, levels
-
-_START = 5  # times `n_startup_trials`: how long a past that is upside down is looked out for
 
 
 class MetaTPESampler(PastSampler):
@@ -144,7 +145,7 @@ class MetaTPESampler(PastSampler):
         target = tpe.of_study(moment)  # line 14: sort the observations, build both densities
         has_start = bool(self._start.configurations)
         weights, kept = tpe.weigh(moment, target.good, past, has_start=has_start)  # line 18
-        used, reason = self._take_turns(moment, weights)  # a guard
+        used, reason = self._take_turns(moment, weights, n_good=len(target.good))  # a guard
         X = tpe.candidates(moment, [target, *past.tasks], used, rng=rng)  # lines 15 to 17
         X = self.only_new(moment, X, moment.is_new)
         best = X[np.argmax(past.score(target, used, X, rng=rng))]  # line 22
@@ -156,12 +157,12 @@ class MetaTPESampler(PastSampler):
             kept=tuple(moment.space.names[j] for j in kept),
         )
 
-    def _take_turns(self, moment: Moment, weights: Floats) -> tuple[Floats, Reason]:
+    def _take_turns(self, moment: Moment, weights: Floats, n_good: int) -> tuple[Floats, Reason]:
         """Return the weights that are used for this choice, and why."""
         if len(weights) == 1:
             return weights, "no_past"
         if weights[0] >= 1.0:
-            return weights, "silent"
+            return weights, "silent" if n_good < MIN_GOOD else "no_weight"
         if self._tpe.is_naive or not self.rules.turns:
             return weights, "weighed"
         done = moment.observations
@@ -172,36 +173,23 @@ class MetaTPESampler(PastSampler):
             return weights, "weighed"
         return np.eye(1, len(weights))[0], "own"
 
-    # On trial: the restart -----------------------------------------------------------------------
-
     def _restart(self, moment: Moment) -> Plan | None:
-        """Return a start of the past reversed, where the past is reversed."""
-        n, done = self._start.n, moment.observations
-        is_late = not n or len(done.X) > _START * n or moment.attempt > 0
+        """Return a first configuration of the reversed past, where the past is reversed."""
+        n, first = self._start.n, max(len(self._start.configurations), self._start.n)
         if (
             not self.rules.restart
-            or is_late
             or not self._start.configurations
             or self._tpe.is_naive
             or moment.is_enqueued
+            or moment.attempt > 0
+            or len(moment.observations.X) > N_RESTART * n
+            or sum(i >= first for i in moment.taken_starts) >= n
         ):
             return None
         X, level = judged(moment)
-        first = max(len(self._start.configurations), n)
-        is_turned = done.start[: len(level)] >= first
-        if is_turned.any() and level[is_turned].mean() >= level[~is_turned].mean():
+        if not may_restart(level, moment.observations.start[: len(level)], first):
             return None
-        n_given = sum(i >= first for i in moment.taken_starts)
-        if n_given >= n or not is_reversed(
-            self._tpe.of_past(self.past_in(moment.space)).agreement(X, level)
-        ):
+        if not is_reversed(self._tpe.of_past(self.past_in(moment.space)).agreement(X, level)):
             return None
-        return self.first_fitting(moment, enumerate(self._reversed.configurations, start=first))
-
-    @property
-    def _reversed(self) -> Start:
-        tasks = [
-            replace(t, losses=np.where(t.losses == np.inf, np.inf, -t.losses))
-            for t in self._sources
-        ]
-        return draw(tasks, self._start.n)
+        numbered = enumerate(reversed_start(self._sources, n).configurations, start=first)
+        return self.first_fitting(moment, numbered, reason="reversed")

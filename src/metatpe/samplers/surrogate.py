@@ -70,6 +70,8 @@ def best_configuration(
     # Workers that collided would go on colliding; of fewer candidates they have other ones.
     n = _N_CANDIDATES // 4**moment.attempt if has_collided else _N_CANDIDATES
     X = np.vstack([candidates(columns, surrogate.good, n, rng), surrogate.past_best])
+    if has_collided:
+        X = X[rng.permutation(len(X))[:n]]  # of a finite space, all configurations are candidates
     X = sampler.only_new(moment, moment.with_fixed(X), is_new)
     if has_collided:
         return np.asarray(X[np.argmax(score(X))])

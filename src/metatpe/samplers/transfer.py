@@ -113,8 +113,7 @@ class TransferSampler(PastSampler):
         reason: Reason = "own" if is_own else "weighed" if past.names else "no_past"
         weights = {} if is_own else _weights(fitted, past.names, chosen)
         if (coin := self.rng(moment.trial, "densities")).random() < self._doubt(fitted):
-            x = self._by_densities(moment, past, study, is_own, coin)
-            return Plan("acquisition", "densities", moment.values(x), weights)
+            return self._by_densities(moment, past, study, is_own, coin)
         surrogate = _surrogate(study, models, chosen, fitted)
         improvement = expected_improvement(surrogate.reached)
         x = best_configuration(self, moment, surrogate, improvement, rng)
@@ -151,8 +150,8 @@ class TransferSampler(PastSampler):
 
     def _by_densities(
         self, moment: Moment, past: Past, study: Observed, is_own: bool, rng: np.random.Generator
-    ) -> Floats:  # (d,)
-        """Return the candidate with the best ratio of densities, with or without the past."""
+    ) -> Plan:
+        """Choose the candidate with the best ratio of densities, with or without the past."""
         tpe = DensityRatio(rules=self.rules)
         densities, target = tpe.of_past(past), tpe.of_study(moment)
         has_start = bool(self._start.configurations)
@@ -161,7 +160,9 @@ class TransferSampler(PastSampler):
             weights = np.eye(1, len(weights))[0]
         X = tpe.candidates(moment, [target, *densities.tasks], weights, rng=rng)
         X = self.only_new(moment, X, is_new_in(moment, study.branches))
-        return np.asarray(X[np.argmax(densities.score(target, weights, X, rng=rng))])
+        best = X[np.argmax(densities.score(target, weights, X, rng=rng))]
+        named = dict(zip((TARGET, *past.names), weights.tolist(), strict=True))
+        return Plan("acquisition", "densities", moment.values(best), named)
 
 
 def _surrogate(

@@ -32,12 +32,14 @@ _PLAN = "metatpe:plan"
 Origin = Literal["warm_start", "random", "epsilon", "acquisition", "independent"]
 Reason = Literal[
     "best",
+    "reversed",
     "startup",
     "no_start_left",
     "epsilon",
     "weighed",
     "own",
     "silent",
+    "no_weight",
     "densities",
     "no_past",
     "unknown_space",
@@ -74,6 +76,8 @@ class TransferRecord:
         reason: Why, one of
 
             - "best": a warm start that was among the best of a past study.
+            - "reversed": a warm start that was among the worst of a past study, because the past
+              studies put the trials in reverse order.
             - "startup": random, because the study has too few trials to model.
             - "no_start_left": random, because no warm start was left that fits the space.
             - "epsilon": random, to explore.
@@ -81,6 +85,7 @@ class TransferRecord:
             - "own": the study alone, although past studies have weight. This happens in a
               random part of the trials, so that the two can be compared.
             - "silent": the study alone, because it has too few good trials for a comparison.
+            - "no_weight": the study alone, because no past study has any weight left.
             - "densities": by densities, as `MetaTPESampler` does it, because the models of
               `TransferSampler` do not order the trials well.
             - "no_past": the study alone, because there is no past study to use.

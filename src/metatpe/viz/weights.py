@@ -15,6 +15,7 @@ from metatpe.viz.style import MAX_SHOWN, Look, look
 # Reason -> what the lane of such trials is called, the first one on top. "alone": the study alone.
 LANES: dict[Reason, str] = {
     "best": "warm start",
+    "reversed": "warm start, reversed",
     "startup": "random start-up",
     "no_start_left": "random, no start left",
     "unknown_space": "search space unknown",
@@ -22,6 +23,7 @@ LANES: dict[Reason, str] = {
     "weighed": "with past studies",
     "own": "alone, to compare",
     "silent": "alone, few good trials",
+    "no_weight": "alone, no weight",
     "densities": "by densities",
     "no_past": "alone, no past study",
     "unknown": "unknown",
