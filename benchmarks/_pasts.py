@@ -7,9 +7,12 @@ A past task has 100 random configurations of the target's own space. They are
     noise      random numbers as results
     reverse    the target with its losses negated: worst where the target is best
     other      a bowl around a random point, another one for each objective and task
+    renamed    as `like`, but all tasks except the first have other names for their parameters
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 
@@ -20,7 +23,7 @@ from metatpe.bench.plan import N_PAST, past_of
 from metatpe.bench.problems import past_names, suite_of
 
 HARMFUL = ("noise", "reverse", "other")
-KINDS = ("like", *HARMFUL)
+KINDS = ("like", *HARMFUL)  # `renamed` has to be asked for
 
 
 def past_tasks(kind: str, name: str, seed: int, n_tasks: int | None = None) -> list[Task]:
@@ -33,9 +36,10 @@ def past_tasks(kind: str, name: str, seed: int, n_tasks: int | None = None) -> l
         n_tasks: How many tasks, as far as there are as many; left out, as many as the suite has.
     """
     names = like_names(name)[: len(past_names(name)) if n_tasks is None else n_tasks]
-    if kind == "like":
+    if kind in ("like", "renamed"):
         past = past_of(name, names)
-        return [past_task(get_problem(p.problem), N_PAST, seed, p.stream) for p in past]
+        tasks = [past_task(get_problem(p.problem), N_PAST, seed, p.stream) for p in past]
+        return tasks if kind == "like" else [tasks[0], *map(_renamed, tasks[1:])]
     n = len(names) if n_tasks is None else n_tasks
     return [_misleading_task(kind, get_problem(name), seed, 1 + i) for i in range(n)]
 
@@ -47,6 +51,11 @@ def like_names(name: str) -> list[str]:
         return [f"{name}-c{shift}" for shift in (0.25, 0.5, 1)]
     others = [other for other in problem_names(suite) if other != name]
     return list(dict.fromkeys([*past_names(name), *others]))
+
+
+def _renamed(task: Task) -> Task:
+    named = {f"other {name}": d for name, d in task.space.distributions.items()}
+    return replace(task, space=Space(named))
 
 
 def _misleading_task(kind: str, problem: Problem, seed: int, stream: int) -> Task:

@@ -247,8 +247,9 @@ def names_of(text: str) -> list[str]:
 
 def _kinds(text: str) -> list[str]:
     kinds = names_of(text)
-    if unknown := [kind for kind in kinds if kind not in KINDS]:
-        raise argparse.ArgumentTypeError(f"{unknown[0]!r} is none of {', '.join(KINDS)}")
+    known = (*KINDS, "renamed")
+    if unknown := [kind for kind in kinds if kind not in known]:
+        raise argparse.ArgumentTypeError(f"{unknown[0]!r} is none of {', '.join(known)}")
     return kinds
 
 

@@ -12,7 +12,8 @@ paired differences, with it minus without it, and in brackets how many of its st
 seeds that is; positive where the rule helps. `_runs.py` says what can be named in `--without`.
 
 `fewer` needs workers that collide (`--workers`), in a space that is finite, `ten` more than ten
-past tasks (`--tasks 20 --suites oboe`), and `column` a start without the past (`--start random`).
+past tasks (`--tasks 20 --suites oboe`), `column` a start without the past (`--start random`), and
+`reserve` past tasks whose configurations do not fit (`--kinds renamed`).
 """
 
 from __future__ import annotations

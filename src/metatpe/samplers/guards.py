@@ -26,8 +26,7 @@ alone. Of the last choices of both kinds,
 a Thompson draw with the benefit b of the doubt: three of four choices while nothing is known, and
 nearly all or hardly any once the results are clear.
 
-Restart. Soon after the start, if the first configurations did worse than the study's own trials
-and the past tasks put the observations in reverse order,
+Restart. Soon after the start, if the past tasks put the observations in reverse order,
 
     1/M sum_m z_m < -1.645 = Phi^-1(0.05)
 
@@ -99,20 +98,17 @@ def is_reversed(z: Floats) -> bool:  # (M,)
 
 
 def may_restart(levels: Ints, start: Floats, first: int) -> bool:  # (n,), (n,)
-    """Return whether the start has failed, and what it was replaced by so far has not.
+    """Return whether first configurations of the reversed past, if any, do better than others.
 
     Args:
         levels: How far behind each observation is.
         start: Which first configuration each was, -1 for the study's own.
         first: The index of the first one of the reversed past.
     """
-    is_own, is_reversed = start < 0, start >= first
-    is_start = ~is_own & ~is_reversed
-    if not is_own.any() or not is_start.any():
-        return False
-    if levels[is_start].mean() <= levels[is_own].mean():
-        return False
-    return not is_reversed.any() or bool(levels[is_reversed].mean() < levels[~is_reversed].mean())
+    is_reversed = start >= first
+    if not is_reversed.any():
+        return True
+    return bool(levels[is_reversed].mean() < levels[~is_reversed].mean())
 
 
 def chance_of_the_past(levels: Ints, turns: Floats) -> float:  # (n,), (n,)
