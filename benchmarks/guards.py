@@ -3,7 +3,7 @@
     python benchmarks/guards.py --without guards --seeds 20 --jobs 2
     python benchmarks/guards.py --sampler transfer --without all --suites hpolib,nmt --kinds like
     python benchmarks/guards.py --without fewer --workers 8 --suites hpolib,nmt --kinds like
-    python benchmarks/guards.py --read guards.json
+    python benchmarks/guards.py --read docs/guards/meta-suites.json --summary
 
 A rule should cost nothing where the past fits, and help where it does not. For each suite and each
 kind of past (`_pasts.py` has them) the normalised hypervolume after some evaluations is printed,
@@ -35,6 +35,12 @@ from metatpe.bench.problems import expand
 
 AT = (10, 20, 30, 50, 100)
 WITH = "all rules"
+GROUPS = {  # columns of the summary -> kinds of past
+    "past that fits": ("like",),
+    "noise, other problems": ("noise", "other"),
+    "reversed": ("reverse",),
+    "renamed parameters": ("renamed",),
+}
 
 
 def measure(args: Any) -> dict[str, Any]:
@@ -83,12 +89,30 @@ def show(found: dict[str, Any]) -> None:
         print(f"{label:<28}" + "".join(f"{cell:>18}" for cell in cells))
 
 
+def summarise(found: dict[str, Any]) -> None:
+    """Print a measurement as a Markdown table: the mean over suites and budgets, in one cell."""
+    means = {(r["suite"], r["kind"], r["arm"]): np.array(r["means"]) for r in found["results"]}
+    suites, kinds, arms = (list(dict.fromkeys(names)) for names in zip(*means, strict=True))
+    columns = {title: own for title, own in GROUPS.items() if set(own) <= set(kinds)}
+    print("\n| without | " + " | ".join(columns) + " |")
+    print("|---" * (1 + len(columns)) + "|")
+    for arm in arms[1:]:
+        cells = []
+        for group in columns.values():
+            cases = itertools.product(suites, group)
+            gained = np.mean([means[s, k, WITH] - means[s, k, arm] for s, k in cases], axis=(0, 2))
+            z = in_errors(gained[:, None])[0]
+            cells.append(f"{gained.mean():+.4f} ({z:+.1f})".replace("-", "−"))
+        print(f"| `{arm}` | " + " | ".join(cells) + " |")
+
+
 def main() -> None:
     parser = parser_of(__doc__, KINDS, "guards")
     parser.add_argument("--suites", type=names_of, default=["hpolib", "nmt", "oboe"])
     parser.add_argument("--tasks", type=int, metavar="N", help="past tasks; else the suite's own")
     parser.add_argument("--workers", type=int, default=1, metavar="N", help="asking together")
     parser.add_argument("--start", default="draw", metavar="NAME", help="of the sampler")
+    parser.add_argument("--summary", action="store_true", help="one Markdown table a file")
     parser.add_argument("--read", nargs="+", type=Path, metavar="FILE", help="show these instead")
     args = parser.parse_args()
     try:
@@ -98,7 +122,10 @@ def main() -> None:
     if args.out:
         Path(args.out).write_text(json.dumps(found[0], indent=1))
     for one in found:
-        print(json.dumps(one)) if args.json else show(one)
+        if args.json:
+            print(json.dumps(one))
+        else:
+            summarise(one) if args.summary else show(one)
 
 
 if __name__ == "__main__":
