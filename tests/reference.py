@@ -26,11 +26,49 @@ def crowding(f: list[Point], front: list[int], i: int) -> float:
     return 0.0 if [f[j] for j in front].count(f[i]) > 1 else distance
 
 
+def volume(points: list[Point], r: Point) -> float:
+    """Return the volume that points dominate below r, slice by slice of the last coordinate."""
+    if not r:
+        return float(bool(points))
+    cuts = [*sorted({p[-1] for p in points if p[-1] < r[-1]}), r[-1]]
+    return sum(
+        (b - a) * volume([p[:-1] for p in points if p[-1] <= a], r[:-1]) for a, b in pairwise(cuts)
+    )
+
+
+def scaled(f: list[Point], front: list[int], ranked: list[int]) -> tuple[dict[int, Point], Point]:
+    """Return a front in units of its range, and the reference point."""
+    z: dict[int, Point] = {i: [] for i in front}
+    r = []
+    for m in range(len(f[0])):
+        own, every = ([f[i][m] for i in g if isfinite(f[i][m])] or [0.0] for g in (front, ranked))
+        (a, b), (v, w) = ((min(x), max(x)) for x in (own, every))
+        r.append(1 + min(1, (w - b + 0.1 * (w - v)) / (b - a or 1)))
+        for i in front:
+            z[i].append(min(max(0.0, (f[i][m] - a) / (b - a or 1)), r[-1]))
+    return z, r
+
+
+def best_first(f: list[Point], front: list[int], ranked: list[int]) -> list[int]:
+    """Return a front by the hypervolume that each adds, with two objectives by crowding."""
+    rest, best = sorted(front, key=lambda i: -crowding(f, front, i)), list[int]()
+    z, r = scaled(f, front, ranked)
+    while len(r) > 2 and rest:
+        before = volume([z[j] for j in best], r)
+        added = {i: round(volume([z[j] for j in [*best, i]], r) - before, 9) for i in sorted(rest)}
+        if added[i := max(added, key=lambda i: added[i])] <= 0:
+            break
+        best.append(i)
+        rest.remove(i)
+    return best + rest
+
+
 def split(f: list[Point], violation: Point, gamma: float) -> tuple[list[int], list[int], Point]:
     n, m, line = len(f), len(f[0]), fronts(f, [i for i, v in enumerate(violation) if v == 0])
+    ranked = [i for front in line for i in front if f[i] != [inf] * m]
     rest = {*range(n)} - {i for front in line for i in front}
     line += [[i] for i in sorted(rest, key=lambda i: (violation[i], i))]
-    order = [i for front in line for i in sorted(front, key=lambda i: -crowding(f, front, i))]
+    order = [i for front in line for i in best_first(f, front, ranked or [0])]
     k = min(n - 1, max(ceil(round(gamma * n, 9)), min(len(line[0]), m + 1) * (m > 1)))
     return order[:k], order[k:], [[i in g for g in line].index(True) for i in range(n)]
 
