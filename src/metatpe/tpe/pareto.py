@@ -13,21 +13,22 @@ m = 2). The authors' code takes the whole first front, however large; with three
 that soon is a large part of all observations, and the two densities hardly differ
 (docs/method/split.md has the figures). With one objective only the fraction counts.
 
-With three objectives and more nearly all of a study is one front, and which members of it are good
-decides. Crowding distance prefers the ends, which are many then and seldom the best compromises.
-The greedy subset (`subset`) takes one member after the other, each time the one that adds most to
-the hypervolume of those taken before. The reference point lies, in each objective, beyond the
-worst value w of all ranked observations by a tenth of their range, but not further from the front
-than the front's own range, so that a diverged run does not decide. With [a, b] the range of the
-front and [v, w] that of all:
+With three objectives and more most observations of a study are in one front, and the choice among
+its members decides. Crowding distance prefers the ends: they are many then, and seldom good
+compromises. So here, as in MO-TPE before the paper, which avoids hypervolumes for their cost, the
+greedy subset (`subset`) decides: one member after the other, each time the one that adds most to
+the hypervolume of those taken before. With [a, b] the range of the front in an objective and
+[v, w] that of all ranked observations, the reference point is
 
     r = min(w + (w - v) / 10, b + (b - a))
 
-No unit matters: scaling an objective scales all volumes alike. Only the members of the border's
-own front count: those of better fronts dominate all of it, and beside them none adds anything.
-Members that add nothing follow by crowding distance: duplicates, what is inf in an objective, and
-what is left when the subset is large enough (`subset`). `order` follows the same rule as `split`:
-greedy choices one after the other are an order, and the warm start wants the best few.
+beyond the worst of all, but no further from the front than the front is wide: otherwise one
+diverged run would make all members alike in that objective. Units do not matter: scaling an
+objective scales all volumes alike. Only members of the same front count: better fronts dominate
+all of it, and beside them no member adds anything. What adds nothing follows by crowding distance:
+duplicates, members that are inf in an objective, and what is left when the subset has ended
+(`subset`). `order` follows the same rule as `split`, because greedy choices are an order: the
+first n of it are the good ones, and the warm start begins with the best compromises.
 
 Feasible before pruned before infeasible: pruned ones follow their `lateness`, infeasible ones
 their total violation. -inf sorts first and +inf last; neither enters the arithmetic of the
