@@ -1,4 +1,4 @@
-"""How many observations count as good with several objectives: three rules, beside Optuna's TPE.
+"""Which observations count as good with several objectives: four rules, beside Optuna's TPE.
 
     python benchmarks/split.py --seeds 20 --jobs 2
     python benchmarks/split.py --seeds 40 --problems hpolib,nmt
@@ -6,15 +6,19 @@
 All runs are without a past and begin with the same five random configurations. The rules, for n
 observations of m objectives:
 
-    front      max(ceil(gamma * n), size of the first front), the rule of the authors' code
-    few        max(ceil(gamma * n), min(size of the first front, m + 1)), that of the sampler
+    front      max(ceil(gamma * n), size of the first front) are good, as in the authors' code
+    few        max(ceil(gamma * n), min(size of the first front, m + 1)), the sampler's own rule
     fraction   ceil(gamma * n), the paper's text
+    crowding   as many as with `few`, but chosen by crowding distance with any number of objectives
+
+The first three choose within a front by crowding distance with two objectives and by hypervolume
+with more. So `few` and `crowding` are the same with two objectives.
 
 Problems are the suites of `metatpe bench` (the mean over their datasets), DTLZ2 in six dimensions
-and bowls with an optimum for each objective, each with two, three and four objectives. Printed is
+and bowls with an optimum for each objective, each with two, three and four objectives. Printed are
 the normalised hypervolume after 10 to 100 evaluations (of DTLZ2 and the bowls the part of the box
 below a reference point, so that 1 is out of reach), and how many standard errors over seeds that
-is ahead of `front`.
+is ahead of `crowding` and of Optuna's TPE.
 """
 
 from __future__ import annotations
@@ -33,25 +37,28 @@ import numpy as np
 import optuna
 from optuna.distributions import BaseDistribution, FloatDistribution
 
-from metatpe import MetaTPESampler, Space, _pareto
+from metatpe import MetaTPESampler, Space
 from metatpe.bench import get_problem, get_suite, hypervolume_curve
+from metatpe.samplers.guards import Rules
+from metatpe.tpe import pareto
 
 AT = (10, 20, 30, 50, 100)
 N_START, D = 5, 6
 UNIT = FloatDistribution(0, 1)
-METHODS = ("front", "few", "fraction", "optuna-tpe-multivariate")
+CROWDING, OPTUNA = "crowding", "optuna-tpe-multivariate"
+METHODS = ("front", "few", "fraction", CROWDING, OPTUNA)
 SUITES = ("hpolib", "nmt")
 FUNCTIONS = tuple(f"{name}-{m}" for name in ("dtlz2", "bowls") for m in (2, 3, 4))
 PROBLEMS = (*SUITES, *FUNCTIONS)
-_few = _pareto.n_good
+N_GOOD, BY_VOLUME = pareto.n_good, pareto.BY_VOLUME
 
 
-def front(n: int, gamma: float, n_front: int, n_objectives: int) -> int:
-    return min(n - 1, max(_few(n, gamma, 0, n_objectives), n_front)) if n > 1 else n
-
-
-def fraction(n: int, gamma: float, n_front: int, n_objectives: int) -> int:
-    return _few(n, gamma, 0, n_objectives)
+def whole_front(
+    n: int, gamma: float, n_front: int, n_objectives: int, *, keeps_front: bool = True
+) -> int:
+    """Return how many are good by the rule of the authors' code."""
+    fraction = N_GOOD(n, gamma, n_front, n_objectives, keeps_front=False)
+    return min(n - 1, max(fraction, n_front)) if n > 1 else n
 
 
 def dtlz2(x: np.ndarray, m: int) -> np.ndarray:
@@ -93,7 +100,8 @@ def run(job: tuple[str, str, int]) -> np.ndarray:  # (AT,)
     """Return the hypervolume of a run on one problem."""
     method, name, seed = job
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    _pareto.n_good = {"front": front, "fraction": fraction}.get(method, _few)
+    pareto.n_good = whole_front if method == "front" else N_GOOD
+    pareto.BY_VOLUME = 99 if method == CROWDING else BY_VOLUME
     problem = Function(name, seed) if name in FUNCTIONS else get_problem(name)
     study = optuna.create_study(directions=problem.directions, sampler=sampler_of(method, seed))
     space = Space(problem.space)
@@ -110,9 +118,18 @@ def run(job: tuple[str, str, int]) -> np.ndarray:  # (AT,)
 
 
 def sampler_of(method: str, seed: int) -> optuna.samplers.BaseSampler:
-    if method == "optuna-tpe-multivariate":
+    if method == OPTUNA:
         return optuna.samplers.TPESampler(multivariate=True, n_startup_trials=N_START, seed=seed)
-    return MetaTPESampler(n_startup_trials=N_START, seed=seed)
+    sampler = MetaTPESampler(n_startup_trials=N_START, seed=seed)
+    sampler.rules = Rules(front=method != "fraction")
+    return sampler
+
+
+def ahead(curves: np.ndarray, others: np.ndarray) -> np.ndarray:  # (seeds, AT) each -> (AT,)
+    """Return by how many standard errors over seeds the curves are ahead."""
+    gap = curves - others
+    error = gap.std(axis=0, ddof=1) / len(gap) ** 0.5
+    return gap.mean(axis=0) / np.maximum(error, 1e-12)
 
 
 def main() -> None:
@@ -126,18 +143,22 @@ def main() -> None:
     if unknown := [name for name in args.problems.split(",") if name not in PROBLEMS]:
         parser.error(f"there is no {', '.join(unknown)}, but {', '.join(PROBLEMS)}.")
     width = max(map(len, METHODS))
-    print(f"{'':<9}{'':<{width}}", *(f"{n:>6}" for n in AT), "  ahead of front (SE)")
+    columns = " ".join(f"{n:>6}" for n in AT)
+    print(f"{'':<9}{'':<{width}} {columns}   ahead of crowding (SE)          ahead of Optuna (SE)")
     for suite in args.problems.split(","):
         names = [p.name for p in get_suite(suite)] if suite in SUITES else [suite]
         jobs = [(m, name, s) for m in METHODS for name in names for s in range(args.seeds)]
         with ProcessPoolExecutor(args.jobs) as pool:
             found = np.array(list(pool.map(run, jobs, chunksize=4)))
-        reached = found.reshape(len(METHODS), len(names), args.seeds, len(AT)).mean(axis=1)
-        for method, curves in zip(METHODS, reached, strict=True):
-            gap = curves - reached[0]
-            z = gap.mean(axis=0) / np.maximum(gap.std(axis=0, ddof=1), 1e-12) * args.seeds**0.5
-            means = (f"{x:.4f}" for x in curves.mean(axis=0))
-            print(f"{suite:<9}{method:<{width}}", *means, " ", *(f"{x:+5.1f}" for x in z))
+        curves = found.reshape(len(METHODS), len(names), args.seeds, len(AT)).mean(axis=1)
+        reached = dict(zip(METHODS, curves, strict=True))
+        for method, own in reached.items():
+            means = " ".join(f"{x:.4f}" for x in own.mean(axis=0))
+            gaps = [
+                " ".join(f"{x:+5.1f}" for x in ahead(own, reached[other]))
+                for other in (CROWDING, OPTUNA)
+            ]
+            print(f"{suite:<9}{method:<{width}} {means}  ", "   ".join(gaps), flush=True)
 
 
 if __name__ == "__main__":

@@ -21,13 +21,18 @@ from metatpe.baselines.ensemble import (
     tstr_weights,
 )
 from metatpe.space import Floats, Ints
+from metatpe.tpe import pareto
 from metatpe.tpe.pareto import order
 
 RHO = 0.4
 
 
 @pytest.mark.parametrize("m", [1, 2, 3])
-def test_the_order_of_samples_is_that_of_observations(m: int, rng: np.random.Generator) -> None:
+def test_the_order_of_samples_is_that_of_observations(
+    m: int, monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator
+) -> None:
+    # By crowding distance with three objectives too: a hypervolume per sample would be too slow.
+    monkeypatch.setattr(pareto, "BY_VOLUME", 4)
     samples = locked(rng.normal(size=(5, 30, m)))
     for sample, place in zip(samples, positions(samples), strict=True):
         assert np.argsort(place, kind="stable").tolist() == order(sample, np.zeros(30)).tolist()

@@ -45,6 +45,45 @@ def crowding(f: list[Point], front: list[int], i: int) -> float:
     return distance
 
 
+def volume(points: list[Point], r: Point) -> float:
+    """Return the volume that points dominate below r, slice by slice of the last coordinate."""
+    if not r:
+        return float(bool(points))
+    cuts = [*sorted({p[-1] for p in points if p[-1] < r[-1]}), r[-1]]
+    return sum(
+        (b - a) * volume([p[:-1] for p in points if p[-1] <= a], r[:-1]) for a, b in pairwise(cuts)
+    )
+
+
+def scaled(f: list[Point], front: list[int], ranked: list[int]) -> tuple[dict[int, Point], Point]:
+    """Return a front in units of its own range, and the reference point of its hypervolume."""
+    z: dict[int, Point] = {i: [] for i in front}
+    r: Point = []
+    for m in range(len(f[0])):
+        own, every = ([f[i][m] for i in g if isfinite(f[i][m])] or [0.0] for g in (front, ranked))
+        (a, b), (v, w) = ((min(x), max(x)) for x in (own, every))
+        r.append(1 + min(1, (w - b + 0.1 * (w - v)) / (b - a or 1)))
+        for i in front:
+            z[i].append(min(max(0.0, (f[i][m] - a) / (b - a or 1)), r[-1]))
+    return z, r
+
+
+def best_first(f: list[Point], front: list[int], ranked: list[int]) -> list[int]:
+    """Return a front by the hypervolume that each adds; by crowding with two objectives."""
+    best: list[int] = []
+    rest = sorted(front, key=lambda i: -crowding(f, front, i))
+    z, r = scaled(f, front, ranked)
+    while len(r) > 2 and rest:
+        before = volume([z[j] for j in best], r)
+        added = {i: round(volume([z[j] for j in [*best, i]], r) - before, 9) for i in sorted(rest)}
+        first = max(added, key=lambda i: added[i])
+        if added[first] <= 0:
+            break
+        best.append(first)
+        rest.remove(first)
+    return best + rest
+
+
 def n_good(n: int, m: int, n_front: int, gamma: float, *, keeps_front: bool) -> int:
     """Return how many of n observations are good; n_front of them are in the first front."""
     wanted = ceil(round(gamma * n, 9))
@@ -58,9 +97,10 @@ def split(
 ) -> tuple[list[int], list[int], list[int]]:
     """Return the good rows, the bad ones, and the level of each: how far behind it is."""
     line = fronts(f, [i for i, v in enumerate(violation) if v == 0])
+    ranked = [i for front in line for i in front if f[i] != [inf] * len(f[i])]
     infeasible = [i for i, v in enumerate(violation) if v > 0]
     line += [[i] for i in sorted(infeasible, key=lambda i: (violation[i], i))]
-    order = [i for front in line for i in sorted(front, key=lambda i: -crowding(f, front, i))]
+    order = [i for front in line for i in best_first(f, front, ranked)]
     k = n_good(len(f), len(f[0]), len(line[0]), gamma, keeps_front=keeps_front)
     level = {i: place for place, front in enumerate(line) for i in front}
     return order[:k], order[k:], [level[i] for i in range(len(f))]

@@ -8,19 +8,11 @@ which Y ~ N(mean, sd^2) stays below a, h(z) = phi(z) + z Phi(z):
     EHVI   = sum over boxes of prod_j (psi_j(u_j) - psi_j(l_j))
 
 One objective: one box (-inf, best], and EHVI is the expected improvement. Two: one strip between
-each two neighbours of the front (Emmerich et al. 2011, Yang et al. 2019). In general a box hangs
-on each local upper bound of the front (Klamroth, Lacour and Vanderpooten 2015, 2017): a point u
-that no point of the front is below, and that could not be larger in any coordinate. It is defined
-by m points of the front or of the reference's sides: the j-th has u's coordinate j and is below u
-in the others. With z_k its k-th defining point, the box of u begins at
+each two neighbours of the front (Emmerich et al. 2011, Yang et al. 2019). In general there is one
+box per local upper bound of the front (`tpe.boxes`). All in logarithms, because far from the front
+the improvement is smaller than any positive number, and still tells candidates apart.
 
-    l_1 = -inf,   l_j = max_{k < j} (z_k)_j
-
-and all boxes together are the undominated part, without overlap. All in logarithms, because far
-from the front the improvement is smaller than any positive number, and still tells candidates
-apart.
-
-Shapes: front (k, m); means and sds (C, m); boxes' corners (B, m); defining points (B, m, m).
+Shapes: front (k, m); means and sds (C, m); boxes' corners (B, m).
 """
 
 from __future__ import annotations
@@ -31,6 +23,7 @@ import numpy as np
 from scipy.special import erfcx, logsumexp, ndtr
 
 from metatpe.space import Floats
+from metatpe.tpe.boxes import Bounds
 from metatpe.tpe.pareto import ranks
 
 _MAX_TERMS = 2_000_000  # candidates times boxes that are in memory at once
@@ -48,10 +41,10 @@ class Boxes:
         """Return the boxes that are left by the front of some points."""
         inside = points[(points < reference).all(axis=1)]
         front = np.unique(inside[ranks(inside) == 0], axis=0) if len(inside) else inside
-        upper, defining = _local_upper_bounds(front, reference)
-        lower = np.full(upper.shape, -np.inf)
-        for j in range(1, len(reference)):
-            lower[:, j] = defining[:, :j, j].max(axis=1)
+        bounds = Bounds.of(reference)
+        for point in front:
+            bounds, _ = bounds.add(point)
+        lower, upper = bounds.lower, bounds.upper
         is_box = (lower < upper).all(axis=1)  # equal coordinates make empty ones
         return cls(lower[is_box], upper[is_box])
 
@@ -73,28 +66,6 @@ class Boxes:
         with np.errstate(divide="ignore"):
             found: Floats = logsumexp(total, axis=1)
         return found
-
-
-def _local_upper_bounds(front: Floats, reference: Floats) -> tuple[Floats, Floats]:
-    """Return the bounds (B, m) and their defining points (B, m, m), one point after the other."""
-    m = len(reference)
-    upper, defining = reference[None], np.full((1, m, m), -np.inf)
-    defining[0, np.arange(m), np.arange(m)] = reference
-    for point in front:
-        is_above = (point < upper).all(axis=1)
-        bounds, points = [upper[~is_above]], [defining[~is_above]]
-        for j in range(m):
-            others = np.delete(defining[:, :, j], j, axis=1).max(axis=1, initial=-np.inf)
-            moved = is_above & (others <= point[j])
-            bounds.append(_replaced(upper[moved], j, point[j]))
-            points.append(_replaced(defining[moved], j, point))
-        upper, defining = np.concatenate(bounds), np.concatenate(points)
-    return upper, defining
-
-
-def _replaced(array: Floats, j: int, value: Floats | float) -> Floats:
-    array[:, j] = value
-    return array
 
 
 def _log_psi(a: Floats, mean: Floats, sd: Floats) -> Floats:

@@ -1,7 +1,9 @@
 r"""The order of observations, and the split into good and bad.
 
-    R(f) = (non-domination rank, -crowding distance, number)          several objectives
     R(f) = (f, number)                                                one objective
+    R(f) = (non-domination rank, -crowding distance, number)          two objectives
+    R(f) = (non-domination rank, place in the greedy subset,          three objectives and more
+            -crowding distance, number)
     n_good = min(n - 1, max(ceil(gamma * n), min(|first front|, m + 1)))  n >= 2 observations
 
 With several objectives one or two observations are no picture of a front. So at first up to m + 1
@@ -11,9 +13,27 @@ m = 2). The authors' code takes the whole first front, however large; with three
 that soon is a large part of all observations, and the two densities hardly differ
 (docs/method/split.md has the figures). With one objective only the fraction counts.
 
+With three objectives and more most observations of a study are in one front, and the choice among
+its members decides. Crowding distance prefers the ends: they are many then, and seldom good
+compromises. So here, as in MO-TPE before the paper, which avoids hypervolumes for their cost, the
+greedy subset (`subset`) decides: one member after the other, each time the one that adds most to
+the hypervolume of those taken before. With [a, b] the range of the front in an objective and
+[v, w] that of all ranked observations, the reference point is
+
+    r = min(w + (w - v) / 10, b + (b - a))
+
+beyond the worst of all, but no further from the front than the front is wide: otherwise one
+diverged run would make all members alike in that objective. Units do not matter: scaling an
+objective scales all volumes alike. Only members of the same front count: better fronts dominate
+all of it, and beside them no member adds anything. What adds nothing follows by crowding distance:
+duplicates, members that are inf in an objective, and what is left when the subset has ended
+(`subset`). `order` follows the same rule as `split`, because greedy choices are an order: the
+first n of it are the good ones, and the warm start begins with the best compromises.
+
 Feasible before pruned before infeasible: pruned ones follow their `lateness`, infeasible ones
 their total violation. -inf sorts first and +inf last; neither enters the arithmetic of the
-crowding distance, which is why equal or infinite vectors never make it NaN.
+crowding distance, which is why equal or infinite vectors never make it NaN. For the hypervolume
+-inf is as good as the best finite value of the front, and +inf is beyond the reference point.
 
 Shapes: losses (n, m), always minimised; violation (n,), 0 where feasible; lateness (n, k), rows of
 zeros where an observation was completed, otherwise sorted lexicographically, smaller is better.
@@ -27,8 +47,10 @@ import moocore
 import numpy as np
 
 from metatpe.space import Floats, Ints, Mask
+from metatpe.tpe.subset import greedy_subset
 
 GAMMA = 0.1  # the fraction of observations that count as good
+BY_VOLUME = 3  # the number of objectives from which a front is ordered by hypervolume
 
 
 def crowding_distance(losses: Floats, front: Ints | None = None) -> Floats:  # (n, m) -> (n,)
@@ -91,11 +113,50 @@ def _is_ranked(losses: Floats, violation: Floats, late: Floats) -> Mask:  # (n,)
     return is_ranked
 
 
-def _best_first(losses: Floats, members: Ints) -> Ints:
-    """Return the members of one front, the least crowded first, then by number."""
+def _best_first(losses: Floats, members: Ints, ranked: Ints, n: int) -> Ints:
+    """Return the members of one front, the n best first.
+
+    Args:
+        losses: Of all observations.
+        members: The front.
+        ranked: All observations that have a rank.
+        n: How many of the front must be in their place.
+    """
     if losses.shape[1] == 1 or len(members) < 2:
         return members
-    return members[np.argsort(-crowding_distance(losses[members]), kind="stable")]
+    front = losses[members]
+    by_crowding = np.argsort(-crowding_distance(front), kind="stable")
+    if losses.shape[1] < BY_VOLUME:
+        return members[by_crowding]
+    best = greedy_subset(*_in_units_of_the_front(front, losses[ranked]), n)
+    places: Ints = np.concatenate([best, by_crowding[~np.isin(by_crowding, best)]])
+    return members[places]
+
+
+def _in_units_of_the_front(front: Floats, ranked: Floats) -> tuple[Floats, Floats]:
+    """Return a front (k, m) with values from 0 to 1, and its reference point (m,).
+
+    Args:
+        front: Losses of a front, (k, m).
+        ranked: Losses of all ranked observations, (n, m).
+    """
+    (a, b), (v, w) = _half_range(front), _half_range(ranked)
+    unit = np.where(b > a, b - a, 1.0)
+    with np.errstate(over="ignore"):  # a diverged run, in units of the front
+        reference = 1.0 + np.minimum((w - b + 0.1 * (w - v)) / unit, 1.0)
+        return np.clip((front / 2 - a) / unit, 0.0, reference), reference
+
+
+def _half_range(values: Floats) -> tuple[Floats, Floats]:  # (n, m) -> (m,) each
+    """Return half of the least and half of the largest finite value of each column, 0 for none.
+
+    Halved: the spread of two huge values of opposite sign must not overflow.
+    """
+    is_finite = np.isfinite(values)
+    least = np.where(is_finite, values / 2, np.inf).min(axis=0)
+    largest = np.where(is_finite, values / 2, -np.inf).max(axis=0)
+    has_none = ~is_finite.any(axis=0)
+    return np.where(has_none, 0.0, least), np.where(has_none, 0.0, largest)
 
 
 def _rest(violation: Floats, lateness: Floats, members: Ints) -> Ints:
@@ -115,8 +176,12 @@ def order(
     by_rank = np.argsort(rank, kind="stable")
     fronts = np.split(ranked[by_rank], np.cumsum(np.bincount(rank))[:-1]) if len(ranked) else []
     before = np.cumsum([0, *map(len, fronts)])
-    needed = [front for front, k in zip(fronts, before[:-1], strict=True) if n is None or k < n]
-    best = [_best_first(losses, front) for front in needed]
+    wanted = len(losses) if n is None else n
+    best = [
+        _best_first(losses, front, ranked, wanted - k)
+        for front, k in zip(fronts, before[:-1], strict=True)
+        if k < wanted
+    ]
     return np.concatenate([*best, _rest(violation, late, np.flatnonzero(~is_ranked))])[:n]
 
 
@@ -154,7 +219,7 @@ def split(
     """Return which observations are good.
 
     The same as the first n_good of `order`, but only the front that the border runs through is
-    sorted by crowding distance: this is called once per suggestion. `keeps_front` is whether up to
+    sorted: this is called once per suggestion. `keeps_front` is whether up to
     m + 1 of the first front are good whatever gamma is; the paper's text has gamma alone.
     """
     n, n_objectives = losses.shape
@@ -175,6 +240,6 @@ def split(
     is_good[ranked[rank < border]] = True
     front, n_left = ranked[rank == border], int(wanted - before[border])
     if n_left < len(front):
-        front = _best_first(losses, front)
+        front = _best_first(losses, front, ranked, n_left)
     is_good[front[:n_left]] = True
     return is_good
