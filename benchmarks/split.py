@@ -8,7 +8,8 @@ observations of m objectives:
 
     front      max(ceil(gamma * n), size of the first front) are good, as in the authors' code
     few        max(ceil(gamma * n), min(size of the first front, m + 1)), the sampler's own rule
-    fraction   ceil(gamma * n), the paper's text
+               for two objectives
+    fraction   ceil(gamma * n), the paper's text, and the sampler's own rule for more than two
     crowding   as many as with `few`, but chosen by crowding distance with any number of objectives
 
 The first three choose within a front by crowding distance with two objectives and by hypervolume
@@ -61,6 +62,13 @@ def whole_front(
     return min(n - 1, max(fraction, n_front)) if n > 1 else n
 
 
+def few(n: int, gamma: float, n_front: int, n_objectives: int, *, keeps_front: bool = True) -> int:
+    """Return how many are good with up to m + 1 of the first front."""
+    fraction = N_GOOD(n, gamma, n_front, n_objectives, keeps_front=False)
+    wanted = max(fraction, min(n_front, n_objectives + 1)) if keeps_front else fraction
+    return min(n - 1, wanted) if n > 1 else n
+
+
 def dtlz2(x: np.ndarray, m: int) -> np.ndarray:
     radius = 1.0 + float(np.sum((x[m - 1 :] - 0.5) ** 2))
     cosines, sines = np.cos(x[: m - 1] * math.pi / 2), np.sin(x[: m - 1] * math.pi / 2)
@@ -100,7 +108,7 @@ def run(job: tuple[str, str, int]) -> np.ndarray:  # (AT,)
     """Return the hypervolume of a run on one problem."""
     method, name, seed = job
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    pareto.n_good = whole_front if method == "front" else N_GOOD
+    pareto.n_good = whole_front if method == "front" else few
     pareto.BY_VOLUME = 99 if method == CROWDING else BY_VOLUME
     problem = Function(name, seed) if name in FUNCTIONS else get_problem(name)
     study = optuna.create_study(directions=problem.directions, sampler=sampler_of(method, seed))

@@ -10,8 +10,8 @@ from optuna.trial import Trial
 from studies import SQUARE, TWO, asked, frozen, new_study, settled, spread
 
 from metatpe import MetaTPESampler, Task, transfer_history
-from metatpe.tpe.pareto import n_good, order, split
 from metatpe.study.trials import front_of
+from metatpe.tpe.pareto import n_good, order, split
 
 
 def objective(trial: Trial) -> tuple[float, float]:

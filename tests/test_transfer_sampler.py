@@ -61,9 +61,9 @@ from metatpe import (
 )
 from metatpe.gp.informed import inform
 from metatpe.gp.transform import all_scores
-from metatpe.tpe.pareto import levels
-from metatpe.study.record import Plan
 from metatpe.samplers.transfer import MAX_TASKS, _best_on_its_scale, _doubt
+from metatpe.study.record import Plan
+from metatpe.tpe.pareto import levels
 
 INF = float("inf")
 

@@ -32,8 +32,8 @@ from test_storages import grpc_proxy
 from workers import BLOCKS, N_BEFORE, STUDY, Job
 
 from metatpe import MetaTPESampler, Task
-from metatpe.study.record import read_plan
 from metatpe.past.read.storage import open_storage
+from metatpe.study.record import read_plan
 
 N_CONFIGURATIONS = 100
 RUNNING, COMPLETE, FAIL = TrialState.RUNNING, TrialState.COMPLETE, TrialState.FAIL

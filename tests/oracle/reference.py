@@ -87,8 +87,8 @@ def best_first(f: list[Point], front: list[int], ranked: list[int]) -> list[int]
 def n_good(n: int, m: int, n_front: int, gamma: float, *, keeps_front: bool) -> int:
     """Return how many of n observations are good; n_front of them are in the first front."""
     wanted = ceil(round(gamma * n, 9))
-    if keeps_front and m > 1:
-        wanted = max(wanted, min(n_front, m + 1))
+    if keeps_front and m == 2:
+        wanted = max(wanted, min(n_front, 3))
     return min(n - 1, wanted)
 
 

@@ -61,7 +61,7 @@ class Rules:
     """What a sampler does beyond the paper; an experiment switches a rule off by its name."""
 
     # The method: departures from the paper's text.
-    front: bool = True  # up to m + 1 of the first front are good (`tpe.pareto`)
+    front: bool = True  # two objectives: up to three of the first front are good (`tpe.pareto`)
     column: bool = True  # at least one column is kept (`tpe.importance`)
     marginals: bool = True  # candidates are drawn column by column (`tpe.acquisition`)
     proportion: bool = True  # more candidates from tasks of more weight (`tpe.acquisition`)

@@ -4,14 +4,14 @@ r"""The order of observations, and the split into good and bad.
     R(f) = (non-domination rank, -crowding distance, number)          two objectives
     R(f) = (non-domination rank, place in the greedy subset,          three objectives and more
             -crowding distance, number)
-    n_good = min(n - 1, max(ceil(gamma * n), min(|first front|, m + 1)))  n >= 2 observations
+    n_good = min(n - 1, max(ceil(gamma * n), min(|first front|, 3)))      two, n >= 2 observations
+    n_good = min(n - 1, ceil(gamma * n))                              any other number
 
-With several objectives one or two observations are no picture of a front. So at first up to m + 1
-of its members are good: with two objectives, as a rule, the best in each and one between them. The
-paper's text has ceil(gamma * n) alone, to which this comes from 21 observations on (gamma = 0.1,
-m = 2). The authors' code takes the whole first front, however large; with three or four objectives
-that soon is a large part of all observations, and the two densities hardly differ
-(docs/method/split.md has the figures). With one objective only the fraction counts.
+With two objectives one or two observations are no picture of a front. So at first up to three of
+its members are good: as a rule, the best in each objective and one between them. The paper's text
+has ceil(gamma * n) alone, to which this comes from 21 observations on (gamma = 0.1). The authors'
+code takes the whole first front, however large; that soon is a large part of all observations, and
+the two densities hardly differ (docs/method/split.md has the figures).
 
 With three objectives and more most observations of a study are in one front, and the choice among
 its members decides. Crowding distance prefers the ends: they are many then, and seldom good
@@ -203,8 +203,8 @@ def n_good(
     # 1e-9: ceil(0.1 * 30) is 3, although 0.1 * 30 is a little more than 3 in floating point.
     fraction = math.ceil(gamma * n - 1e-9)
     wanted = fraction
-    if keeps_front and n_objectives > 1:
-        wanted = max(fraction, min(n_front, n_objectives + 1))
+    if keeps_front and n_objectives == 2:
+        wanted = max(fraction, min(n_front, 3))
     return min(n, wanted) if n < 2 else min(n - 1, wanted)
 
 
@@ -219,8 +219,8 @@ def split(
     """Return which observations are good.
 
     The same as the first n_good of `order`, but only the front that the border runs through is
-    sorted: this is called once per suggestion. `keeps_front` is whether up to
-    m + 1 of the first front are good whatever gamma is; the paper's text has gamma alone.
+    sorted: this is called once per suggestion. `keeps_front` is whether, with two objectives, up
+    to three of the first front are good whatever gamma is; the paper's text has gamma alone.
     """
     n, n_objectives = losses.shape
     late = np.zeros((n, 1)) if lateness is None else lateness
