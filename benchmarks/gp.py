@@ -37,7 +37,7 @@ from gpytorch.means import ZeroMean
 
 from metatpe import TransferSampler
 from metatpe.bench import get_method, get_problem, hypervolume_curve
-from metatpe.bench.methods import Start
+from metatpe.bench.methods import Setup
 from metatpe.bench.past import past_task
 from metatpe.bench.plan import plan
 from metatpe.gp.process import fit
@@ -74,16 +74,16 @@ def check_agreement() -> None:
     np.testing.assert_allclose(variance, posterior.variance[:, 0].numpy(), atol=1e-5)
 
 
-def start_of(name: str, seed: int) -> Start:
+def start_of(name: str, seed: int) -> Setup:
     """Return what the methods know before a run, as `metatpe bench run` gives it."""
     (run,) = plan([name], [METHODS[0]], [seed])
     past = tuple(
         past_task(get_problem(task.problem), run.n_past, seed, task.stream) for task in run.past
     )
-    return Start(get_problem(name), past, seed, run.n_start)
+    return Setup(get_problem(name), past, seed, run.n_start)
 
 
-def search(name: str, start: Start) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def search(name: str, start: Setup) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the hypervolume after each evaluation, and the seconds of each suggestion."""
     method, problem = get_method(name), start.problem
     study = optuna.create_study(directions=problem.directions, sampler=method.make(start))

@@ -12,7 +12,7 @@ import optuna
 import pytest
 
 from metatpe.bench import Problem, get_problem
-from metatpe.bench.methods import Start, get_method, method_names
+from metatpe.bench.methods import Setup, get_method, method_names
 from metatpe.bench.past import past_task, random_configurations
 from metatpe.past.start import first_configurations
 
@@ -22,9 +22,9 @@ SLICE = "hpolib/slice_localization"
 PAST = ("hpolib/naval_propulsion", "hpolib/protein_structure")
 
 
-def start(seed: int = 0, **settings: Any) -> Start:
+def start(seed: int = 0, **settings: Any) -> Setup:
     past = tuple(past_task(get_problem(name), 20, seed, i) for i, name in enumerate(PAST, 1))
-    return Start(get_problem(SLICE), past, seed, 5, settings)
+    return Setup(get_problem(SLICE), past, seed, 5, settings)
 
 
 def first_suggestions(method: str, seed: int = 0, n: int = 5) -> list[dict[str, Any]]:
@@ -70,7 +70,7 @@ def test_only_warm_start_begins_with_the_best_tenth_of_each_past_task() -> None:
 
 @pytest.mark.parametrize("method", ["meta-tpe", "random+warm"])
 def test_without_past_tasks_there_are_random_configurations_to_start_from(method: str) -> None:
-    given = Start(get_problem("ellipsoid4"), (), 7, 3)
+    given = Setup(get_problem("ellipsoid4"), (), 7, 3)
     expected = random_configurations(given.problem, 3, (7, 0))
     assert get_method(method).first_configurations(given) == expected
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from metatpe.bench.plan import Past, Run, past_of, plan
+from metatpe.bench.plan import PastProblem, Run, past_of, plan
 
 PATH = os.pathsep.join(sys.path)
 SLICE = "hpolib/slice_localization"
@@ -35,15 +35,17 @@ def test_a_plan_is_the_product_of_problems_methods_and_seeds() -> None:
 def test_the_past_of_a_problem_are_the_others_of_its_suite_with_streams_of_their_own() -> None:
     (run,) = plan([SLICE], ["meta-tpe"], [0])
     assert run.past == (
-        Past("hpolib/naval_propulsion", 2),
-        Past("hpolib/parkinsons_telemonitoring", 3),
-        Past("hpolib/protein_structure", 4),
+        PastProblem("hpolib/naval_propulsion", 2),
+        PastProblem("hpolib/parkinsons_telemonitoring", 3),
+        PastProblem("hpolib/protein_structure", 4),
     )
     assert run.n_past == 100
 
 
 def test_a_member_of_the_suite_has_the_same_stream_in_every_experiment() -> None:
-    assert past_of(SLICE, ["hpolib/protein_structure"]) == (Past("hpolib/protein_structure", 4),)
+    assert past_of(SLICE, ["hpolib/protein_structure"]) == (
+        PastProblem("hpolib/protein_structure", 4),
+    )
 
 
 def test_past_tasks_of_one_problem_have_streams_of_their_own() -> None:

@@ -19,7 +19,7 @@ from optuna.samplers import BaseSampler
 
 from metatpe import __version__
 from metatpe.bench import get_problem, methods
-from metatpe.bench.methods import Method, Start, get_method, method_names
+from metatpe.bench.methods import Method, Setup, get_method, method_names
 from metatpe.bench.past import past_task
 from metatpe.bench.plan import Run, plan
 from metatpe.bench.records import Record, path_of, read_record, read_records
@@ -110,10 +110,10 @@ def test_a_record_tells_where_configurations_came_from_and_what_the_past_weighed
 
 
 def test_all_methods_of_a_seed_are_given_the_same_past(added: Any) -> None:
-    given: dict[str, Start] = {}
+    given: dict[str, Setup] = {}
 
     def spy(method: Method) -> Method:
-        def make(start: Start) -> BaseSampler:
+        def make(start: Setup) -> BaseSampler:
             given[method.name] = start
             return method.make(start)
 
@@ -149,7 +149,7 @@ def test_a_method_that_is_told_logarithms_is_told_them_and_the_record_has_the_va
 
 
 def test_a_method_that_evaluates_beyond_its_budget_has_failed(added: Any) -> None:
-    def cheat(start: Start) -> BaseSampler:
+    def cheat(start: Setup) -> BaseSampler:
         start.problem.evaluate(dict.fromkeys(start.problem.space, 0.0), start.seed)
         return optuna.samplers.RandomSampler(seed=start.seed)
 
@@ -160,7 +160,7 @@ def test_a_method_that_evaluates_beyond_its_budget_has_failed(added: Any) -> Non
 
 
 def test_an_exception_becomes_part_of_the_record(added: Any) -> None:
-    def broken(start: Start) -> BaseSampler:
+    def broken(start: Setup) -> BaseSampler:
         raise ZeroDivisionError("no sampler today")
 
     added(Method("broken", "", broken))

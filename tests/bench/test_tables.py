@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from metatpe.bench.problems import Direction
-from metatpe.bench.tables import Branches, Table, repeats, tabular_problem
+from metatpe.bench.tables import Branches, Grid, repeats, tabular_problem
 
 LEVELS = {"units": (16, 32, 64), "activation": ("relu", "tanh")}
 UNORDERED = frozenset({"activation"})
@@ -79,7 +79,7 @@ def test_any_integer_is_a_seed() -> None:
 
 
 def test_rows_are_in_row_major_order_of_the_parameters() -> None:
-    table = Table(LEVELS, UNORDERED, np.zeros((6, 1, 2)))
+    table = Grid(LEVELS, UNORDERED, np.zeros((6, 1, 2)))
     grid = itertools.product(range(3), ("relu", "tanh"))
     assert [table.row({"units": u, "activation": a}) for u, a in grid] == list(range(6))
 
@@ -88,7 +88,7 @@ def test_an_evaluation_is_the_entry_of_its_row_and_repeat(rng: np.random.Generat
     values = rng.random((6, 4, 2))
     problem = tabular_problem(
         "toy",
-        Table(LEVELS, UNORDERED, values),
+        Grid(LEVELS, UNORDERED, values),
         objective_names=("error", "seconds"),
         directions=("minimize", "minimize"),
         log_objectives=(True, False),
@@ -105,7 +105,7 @@ def test_the_front_is_what_nothing_dominates(
     values = rng.integers(5, size=(6, 4, 2)).astype(float)  # with ties and duplicates
     problem = tabular_problem(
         "toy",
-        Table(LEVELS, UNORDERED, values),
+        Grid(LEVELS, UNORDERED, values),
         objective_names=("a", "b"),
         directions=directions,
         log_objectives=(False, False),
@@ -128,7 +128,7 @@ def test_the_front_is_what_nothing_dominates(
 
 def test_a_table_of_another_size_than_its_grid_is_refused() -> None:
     with pytest.raises(ValueError, match=r"\(3, 2\) levels needs a table of shape \(6, .*\(5, 1"):
-        Table(LEVELS, UNORDERED, np.zeros((5, 1, 2)))
+        Grid(LEVELS, UNORDERED, np.zeros((5, 1, 2)))
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
@@ -136,7 +136,7 @@ def test_a_table_with_holes_is_refused(value: float) -> None:
     values = np.zeros((6, 1, 2))
     values[[2, 4], 0, 1] = value
     with pytest.raises(ValueError, match=r"rows \[2, 4\] are not; pad failed evaluations"):
-        Table(LEVELS, UNORDERED, values)
+        Grid(LEVELS, UNORDERED, values)
 
 
 def test_the_rows_of_branches_are_those_of_their_tables_one_after_the_other(
@@ -146,9 +146,9 @@ def test_the_rows_of_branches_are_those_of_their_tables_one_after_the_other(
     branches = Branches(
         "model",
         {
-            "mean": Table({}, frozenset(), alone),
-            "net": Table(LEVELS, UNORDERED, grid),
-            "tree": Table({"depth": (1, 2)}, frozenset(), grid[:2]),
+            "mean": Grid({}, frozenset(), alone),
+            "net": Grid(LEVELS, UNORDERED, grid),
+            "tree": Grid({"depth": (1, 2)}, frozenset(), grid[:2]),
         },
     )
     configurations: list[dict[str, object]] = [

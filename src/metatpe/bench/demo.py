@@ -29,7 +29,7 @@ Step = Callable[[str, int], None]  # what is being done, and how many evaluation
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class DemoRun:
     """One study of the demonstration."""
 
     label: str
@@ -45,8 +45,8 @@ class Demo:
 
     problem: Problem
     past: tuple[str, ...]
-    with_past: Run
-    without: Run
+    with_past: DemoRun
+    without: DemoRun
 
 
 def past_problems() -> list[Problem]:
@@ -118,7 +118,7 @@ def _tune(
     n_trials: int,
     seed: int,
     step: Step,
-) -> Run:
+) -> DemoRun:
     """Tune the problem in a study of its own, which replaces that of an earlier demonstration."""
     name = f"{_study_name(problem, seed)}, {label}"
     if name in optuna.study.get_all_study_names(storage):
@@ -134,13 +134,15 @@ def _tune(
     return _run_of(study, problem, label)
 
 
-def _run_of(study: optuna.Study, problem: Problem, label: str) -> Run:
+def _run_of(study: optuna.Study, problem: Problem, label: str) -> DemoRun:
     values = np.array([trial.values for trial in study.get_trials(deepcopy=False)])
     front = sorted(
         ((tuple(t.values), problem.show(t.params)) for t in study.best_trials),
         key=lambda entry: entry[0],
     )
-    return Run(label, values, hypervolume_curve(problem, values), front, transfer_history(study))
+    return DemoRun(
+        label, values, hypervolume_curve(problem, values), front, transfer_history(study)
+    )
 
 
 def draw_demo(demo: Demo, path: Path) -> None:

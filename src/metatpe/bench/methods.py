@@ -1,6 +1,6 @@
 """The methods that are compared, by name. Adding one is one entry of `_METHODS`.
 
-A method is a sampler and the terms that it runs under. What goes in is a `Start`: the problem, the
+A method is a sampler and the terms that it runs under. What goes in is a `Setup`: the problem, the
 past tasks and the seed of one run; what comes out is an Optuna sampler. The terms: which
 configurations come first, whether objectives are told as logarithms, which settings a run may
 change, and which package the method cannot do without.
@@ -38,7 +38,7 @@ _TPE_SETTINGS = frozenset({"gamma", "eta", "epsilon", "n_ei_candidates", "n_mc_s
 
 
 @dataclass(frozen=True, eq=False)
-class Start:
+class Setup:
     """What a method knows before the first evaluation of a run."""
 
     problem: Problem
@@ -59,13 +59,13 @@ class Method:
         first: Where the first configurations come from.
         uses_past: Whether the sampler is given the past tasks.
         is_told_log: Whether it is told the logarithm of objectives that are positive everywhere.
-        settings: The names that `Start.settings` may have.
+        settings: The names that `Setup.settings` may have.
         needs: The module that it cannot do without, and the extra that brings it.
     """
 
     name: str
     about: str
-    make: Callable[[Start], BaseSampler]
+    make: Callable[[Setup], BaseSampler]
     first: First = "random"
     uses_past: bool = False
     is_told_log: bool = False
@@ -89,7 +89,7 @@ class Method:
                 f"method {self.name!r} has no setting {unknown[0]!r}; its settings: {has}."
             )
 
-    def first_configurations(self, start: Start) -> tuple[dict[str, Any], ...]:
+    def first_configurations(self, start: Setup) -> tuple[dict[str, Any], ...]:
         """Return the configurations that are to be enqueued at the start of a run."""
         n = start.n_start
         if self.first == "random" or not start.past:
@@ -103,7 +103,7 @@ class Method:
         return problem.is_positive & self.is_told_log
 
 
-def _meta_tpe(start: Start, *, is_naive: bool = False, has_past: bool = True) -> BaseSampler:
+def _meta_tpe(start: Setup, *, is_naive: bool = False, has_past: bool = True) -> BaseSampler:
     return MetaTPESampler(
         start.past if has_past else (),
         n_startup_trials=start.n_start,
@@ -113,28 +113,28 @@ def _meta_tpe(start: Start, *, is_naive: bool = False, has_past: bool = True) ->
     )
 
 
-def _as_published(start: Start) -> BaseSampler:
+def _as_published(start: Setup) -> BaseSampler:
     return MetaTPESampler.as_published(
         start.past, n_startup_trials=start.n_start, seed=start.seed, **start.settings
     )
 
 
-def _transfer(start: Start) -> BaseSampler:
+def _transfer(start: Setup) -> BaseSampler:
     return TransferSampler(start.past, n_startup_trials=start.n_start, seed=start.seed)
 
 
-def _optuna_tpe(start: Start, *, multivariate: bool) -> BaseSampler:
+def _optuna_tpe(start: Setup, *, multivariate: bool) -> BaseSampler:
     return optuna.samplers.TPESampler(
         n_startup_trials=start.n_start, multivariate=multivariate, seed=start.seed
     )
 
 
-def _optuna_gp(start: Start) -> BaseSampler:
+def _optuna_gp(start: Setup) -> BaseSampler:
     return optuna.samplers.GPSampler(n_startup_trials=start.n_start, seed=start.seed)
 
 
 def _ensemble(
-    start: Start,
+    start: Setup,
     *,
     sampler: type[RGPESampler] | type[TSTRSampler],
     acquisition: Literal["ehvi", "parego"],

@@ -22,7 +22,7 @@ AT = (5, 10, 20, 30, 50, 100)  # evaluations after which methods are compared
 Setting = tuple[str, float | int | str]
 
 
-class Past(NamedTuple):
+class PastProblem(NamedTuple):
     """One past task of a run."""
 
     problem: str
@@ -54,7 +54,7 @@ class Run:
     seed: int
     n_evaluations: int = N_EVALUATIONS
     n_start: int = N_START
-    past: tuple[Past, ...] = ()
+    past: tuple[PastProblem, ...] = ()
     n_past: int = 0
     settings: tuple[Setting, ...] = ()
 
@@ -95,7 +95,7 @@ class Run:
     @classmethod
     def from_json(cls, entries: Mapping[str, Any]) -> Run:
         """Return the run that `to_json` described."""
-        past = tuple(Past(problem, stream) for problem, stream in entries["past"])
+        past = tuple(PastProblem(problem, stream) for problem, stream in entries["past"])
         return cls(**{**entries, "past": past, "settings": sorted_settings(entries["settings"])})
 
 
@@ -104,7 +104,7 @@ def sorted_settings(settings: Mapping[str, Any]) -> tuple[Setting, ...]:
     return tuple(sorted(settings.items()))
 
 
-def past_of(problem: str, names: Sequence[str] | None = None) -> tuple[Past, ...]:
+def past_of(problem: str, names: Sequence[str] | None = None) -> tuple[PastProblem, ...]:
     """Return the past tasks of a problem.
 
     Args:
@@ -119,9 +119,9 @@ def past_of(problem: str, names: Sequence[str] | None = None) -> tuple[Past, ...
     for name in names:
         suite_of(name)  # an unknown one is refused here
     return tuple(
-        Past(name, 1 + members.index(name))
+        PastProblem(name, 1 + members.index(name))
         if name in members and name not in names[:position]
-        else Past(name, 1 + len(members) + position)
+        else PastProblem(name, 1 + len(members) + position)
         for position, name in enumerate(names)
     )
 

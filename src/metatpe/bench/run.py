@@ -35,7 +35,7 @@ import optuna
 from numpy.typing import NDArray
 
 from metatpe import __version__
-from metatpe.bench.methods import Method, Start, get_method
+from metatpe.bench.methods import Method, Setup, get_method
 from metatpe.bench.past import past_task
 from metatpe.bench.plan import Run
 from metatpe.bench.problems import Params, Problem, get_problem
@@ -144,7 +144,7 @@ def _search(run: Run, problem: Problem) -> tuple[tuple[Evaluation, ...], int]:
         for past in run.past
     )
     metered = replace(problem, function=meter)
-    start = Start(metered, past, run.seed, run.n_start, dict(run.settings))
+    start = Setup(metered, past, run.seed, run.n_start, dict(run.settings))
     study = optuna.create_study(directions=problem.directions, sampler=method.make(start))
     first = method.first_configurations(start)
     for configuration in first:

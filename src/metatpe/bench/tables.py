@@ -38,7 +38,7 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class Grid:
     """The values of all configurations of a grid."""
 
     levels: dict[str, tuple[Any, ...]]  # of every parameter, in the order of the rows
@@ -104,7 +104,7 @@ class Branches:
     """The values of all configurations of a space whose branches are grids."""
 
     parameter: str  # the one that decides on the branch
-    tables: dict[str, Table]  # of each of its values; no parameter is in two of them
+    tables: dict[str, Grid]  # of each of its values; no parameter is in two of them
 
     @property
     def space(self) -> dict[str, BaseDistribution]:
@@ -169,7 +169,7 @@ def _mix(words: Words) -> Words:
 
 def tabular_problem(
     name: str,
-    table: Table | Branches,
+    table: Grid | Branches,
     *,
     objective_names: Sequence[str],
     directions: Sequence[Direction],

@@ -273,7 +273,7 @@ def table(
         found = read_results(results)
         curves = curves_of(_chosen(found, problem, method), scale=scale, raw=raw)
         against = chosen_method(curves, against)
-        entries = summarise(curves, at=_numbers(at), against=against)
+        entries = summarise(curves, at=_budgets(at), against=against)
     if as_json:
         print_json({"against": against, "entries": [asdict(entry) for entry in entries]})
     else:
@@ -298,7 +298,7 @@ def _chosen(found: Results, problem: str | None, method: str | None) -> list[Tra
     return traces
 
 
-def _numbers(text: str) -> list[int]:
+def _budgets(text: str) -> list[int]:
     numbers = split_names(text)
     if not numbers or not all(n.isdecimal() and int(n) for n in numbers):
         raise ValueError(f"--at must be numbers of evaluations such as 10,100, but is {text!r}.")

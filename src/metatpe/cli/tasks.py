@@ -103,13 +103,18 @@ def _table_of_what_is_left(found: Sequence[Summary], like: str) -> Table:
     table.title = Text(f"What is left in the space of {like}")
     for s in found:
         if s.left is not None:
-            _add(table, s.study, f"{s.left.observations} of {s.observations}", *_cells(s.left))
+            _add(
+                table,
+                s.study,
+                f"{s.left.observations} of {s.observations}",
+                *_overlap_cells(s.left),
+            )
         elif not s.left_out:
             _add(table, s.study, f"{s.observations}", f"unknown: {like} has no trials yet")
     return table
 
 
-def _cells(left: Left) -> list[str]:
+def _overlap_cells(left: Left) -> list[str]:
     outside = ", ".join(f"{n} of {name}" for name, n in left.outside.items())
     return [", ".join(left.shared), outside, ", ".join(left.dropped), ", ".join(left.lacking)]
 

@@ -48,7 +48,7 @@ class Branches:
         discrete = np.flatnonzero(columns.n_cells > 0)
         if is_used.all() or not len(discrete):
             return cls(columns, is_used, discrete, np.empty((0, 0), np.int64), [])
-        cells = _cells(columns, some, discrete)
+        cells = _discrete_cells(columns, some, discrete)
         branches = cls(columns, is_used, discrete, cells, _rules(cells, is_used, discrete))
         if branches.rules:
             branches.taken.update(map(_key, np.vstack([X, branches(running)])))
@@ -68,7 +68,7 @@ class Branches:
         if not self.rules or not len(X):
             return X
         used = X.copy()
-        cells = _cells(self.columns, X, self.discrete)
+        cells = _discrete_cells(self.columns, X, self.discrete)
         for t, weights in self.rules:
             near = np.zeros((len(X), len(self.cells)))
             for k in np.flatnonzero(weights):
@@ -87,14 +87,16 @@ def _rules(cells: Ints, is_used: Mask, discrete: Ints) -> list[tuple[int, Floats
     rules, is_before = [], n_used[discrete] >= _SURE * n
     for t in np.argsort(-n_used, kind="stable"):
         if 0 < n_used[t] < n:
-            weights = _weights(agree, is_used[:, t], is_before & (discrete != t))
+            weights = _column_weights(agree, is_used[:, t], is_before & (discrete != t))
             if weights is not None:
                 rules.append((int(t), weights))
                 is_before = is_before | (discrete == t)
     return rules
 
 
-def _weights(agree: Floats, is_used: Mask, is_before: Mask) -> Floats | None:  # (c, n, n), (n,)
+def _column_weights(
+    agree: Floats, is_used: Mask, is_before: Mask
+) -> Floats | None:  # (c, n, n), (n,)
     """Return how much each column tells about the use of one, None where they do not tell it."""
     usual = max(is_used.mean(), 1.0 - is_used.mean())
     n_using, n_not = agree @ is_used, agree @ ~is_used  # (c, n), among those that agree
@@ -121,7 +123,9 @@ def _some_of_each(X: Floats) -> Floats:  # (n, d) -> (k, d)
     return X[np.sort(np.concatenate(rows))[-_MAX_OBSERVATIONS:]] if rows else X
 
 
-def _cells(columns: Columns, X: Floats, which: Ints) -> Ints:  # (n, d) -> (n, c), -1 where missing
+def _discrete_cells(
+    columns: Columns, X: Floats, which: Ints
+) -> Ints:  # (n, d) -> (n, c), -1 where missing
     return np.stack([columns.cells(X[:, j], int(j)) for j in which], axis=1)
 
 

@@ -90,15 +90,15 @@ class InformedProcess:
         is_noisy = np.arange(len(y)) < len(y) - n_sure
         C[np.diag_indices(len(y))] += amplitude * noise * is_noisy + _JITTER
         factor = np.asarray(np.linalg.cholesky(C))
-        rest = y - believed * _mean(explained)
+        rest = y - believed * _mean_over_tasks(explained)
         alpha = cho_solve((factor, True), rest, check_finite=False) if len(y) else rest
         return cls(past, *settings, features, y, explained, factor, alpha)
 
     def predict(self, features: Floats) -> tuple[Floats, Floats]:  # (C, p) -> (C,), (C,)
         """Return the mean and the variance at some points."""
         explained = means(self.past, features)
-        mean = self.believed * _mean(explained)
-        variance = self.amplitude + 1.0 + self.believed**2 * _mean(explained**2)
+        mean = self.believed * _mean_over_tasks(explained)
+        variance = self.amplitude + 1.0 + self.believed**2 * _mean_over_tasks(explained**2)
         if not len(self.y):
             return mean, variance
         squared = squared_distances(features * self.scale, self.features * self.scale)
@@ -169,13 +169,13 @@ def inform(
     """
     explained = means(past, features)
     pairs = Pairs.of(features, owner, is_used)
-    spread = float(np.var(_mean(explained))) if len(features) else 1.0 - _UNEXPLAINED
+    spread = float(np.var(_mean_over_tasks(explained))) if len(features) else 1.0 - _UNEXPLAINED
     believed = 1.0 / math.sqrt(spread + _UNEXPLAINED)
     found, theta = [], None
     for y in scales:
         scale, noise, amplitude = np.zeros(len(owner)), LEAST_NOISE, math.exp(_LOG_AMPLITUDE)
         if len(y):
-            loss = _Loss(pairs, y - believed * _mean(explained), explained, believed)
+            loss = _Loss(pairs, y - believed * _mean_over_tasks(explained), explained, believed)
             theta = loss.minimum(theta)  # which is near on another scale
             *log_lengths, log_noise, log_amplitude = theta
             scale = pairs.scale(log_lengths)
@@ -237,7 +237,7 @@ def _of_the_past(A: Floats, B: Floats, believed: float) -> Floats:  # (n, M), (k
     return covariance
 
 
-def _mean(explained: Floats) -> Floats:  # (n, M) -> (n,)
+def _mean_over_tasks(explained: Floats) -> Floats:  # (n, M) -> (n,)
     """Return the mean over the past tasks, 0 where there is none."""
     n_tasks = max(explained.shape[1], 1)
     return np.asarray(explained.sum(axis=1) / n_tasks)

@@ -174,7 +174,12 @@ def _front_table(facts: Facts) -> list[Block]:
     is_wide = len(differing) > _N_COLUMNS
     columns = ["configuration"] if is_wide else differing
     rows = [
-        (str(t.number), *map(_number, t.values), *_cells(t, differing, is_wide), *_last(facts, t))
+        (
+            str(t.number),
+            *map(_number, t.values),
+            *_parameter_cells(t, differing, is_wide),
+            *_last(facts, t),
+        )
         for t in trials
     ]
     head = ("trial", *(name for name, _ in facts.objectives), *columns, "how it was chosen")
@@ -188,7 +193,7 @@ def _front_table(facts: Facts) -> list[Block]:
     return blocks
 
 
-def _cells(trial: FrozenTrial, names: Sequence[str], is_wide: bool) -> list[str]:
+def _parameter_cells(trial: FrozenTrial, names: Sequence[str], is_wide: bool) -> list[str]:
     values = [_value(trial.params.get(name)) if name in trial.params else "" for name in names]
     if not is_wide:
         return values

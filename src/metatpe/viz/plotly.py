@@ -384,7 +384,7 @@ def draw_similarity(data: Similarities) -> Any:
         )
     )
     if n <= _MAX_NUMBERS:
-        figure.add_trace(_numbers(names, data.matrix))
+        figure.add_trace(_similarity_labels(names, data.matrix))
     ticks = {"type": "category", "tickvals": names, "showgrid": False}
     short = [as_html(shortened(name, 24)) for name in data.names]
     figure.update_xaxes(ticktext=short, showticklabels=n <= _MAX_NAMED, **ticks)
@@ -393,7 +393,7 @@ def draw_similarity(data: Similarities) -> Any:
     return _finish(figure, "Similarity of the tasks", about=data.about, height=side)
 
 
-def _numbers(names: Sequence[str], matrix: Floats) -> Any:
+def _similarity_labels(names: Sequence[str], matrix: Floats) -> Any:
     """Return the similarities as text, white where the cell is dark."""
     return go.Scatter(
         x=[name for _ in names for name in names],

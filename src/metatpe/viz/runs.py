@@ -30,17 +30,17 @@ _MIN_RUNS_OF_BAND = 3
 _RATIO_OF_LOG = 10.0  # values that span more are drawn on a log scale
 
 
-class Run(NamedTuple):
+class FinishedTrials(NamedTuple):
     """The finished trials of a study."""
 
     losses: Floats  # (n, m); a row of inf where a trial was infeasible, pruned, or infinite
     numbers: Ints  # (n,) of the trials
 
     @property
-    def finite(self) -> Run:
+    def finite(self) -> FinishedTrials:
         """The trials that count."""
         is_finite = np.isfinite(self.losses[:, 0])
-        return Run(self.losses[is_finite], self.numbers[is_finite])
+        return FinishedTrials(self.losses[is_finite], self.numbers[is_finite])
 
 
 class Objectives(NamedTuple):
@@ -136,7 +136,7 @@ def _objectives(groups: Mapping[str, Sequence[Study]]) -> Objectives:
     return Objectives(tuple(names or plain), np.where(is_max, -1.0, 1.0))
 
 
-def run_of(study: Study) -> Run:
+def run_of(study: Study) -> FinishedTrials:
     """Return the finished trials of a study."""
     trials = [t for t in study.get_trials(deepcopy=False) if is_counted(t)]
     shape = (len(trials), len(study.directions))
@@ -144,10 +144,10 @@ def run_of(study: Study) -> Run:
     losses = np.array(rows, dtype=np.float64).reshape(shape)
     is_out = np.array([violation_of(t) > 0 for t in trials], dtype=np.bool_)
     losses[is_out | ~np.isfinite(losses).all(axis=1)] = np.inf
-    return Run(losses, np.array([t.number for t in trials], dtype=np.int64))
+    return FinishedTrials(losses, np.array([t.number for t in trials], dtype=np.int64))
 
 
-def _finished_runs(groups: Mapping[str, Sequence[Study]]) -> dict[str, list[Run]]:
+def _finished_runs(groups: Mapping[str, Sequence[Study]]) -> dict[str, list[FinishedTrials]]:
     """Return the runs with a finished trial, and the labels that have one."""
     runs = {label: [run_of(study) for study in group] for label, group in groups.items()}
     begun = {label: [run for run in group if len(run.losses)] for label, group in runs.items()}
@@ -185,7 +185,9 @@ def _best(losses: Floats) -> Floats:  # (n, 1) -> (n,)
     return np.where(np.isfinite(best), best, np.nan)
 
 
-def _curve(label: str, runs: Sequence[Run], measure: Callable[[Floats], Floats]) -> Curve:
+def _curve(
+    label: str, runs: Sequence[FinishedTrials], measure: Callable[[Floats], Floats]
+) -> Curve:
     """Return the mean over the runs, as far as all of them go."""
     n = min(len(run.losses) for run in runs)
     curves = np.stack([measure(run.losses)[:n] for run in runs])
@@ -196,7 +198,9 @@ def _curve(label: str, runs: Sequence[Run], measure: Callable[[Floats], Floats])
 
 
 def _reference(
-    runs: Mapping[str, Sequence[Run]], objectives: Objectives, given: Sequence[float] | None
+    runs: Mapping[str, Sequence[FinishedTrials]],
+    objectives: Objectives,
+    given: Sequence[float] | None,
 ) -> Floats | None:  # (m,), as losses
     """Return the reference point: the given one, or the worst that any run has seen."""
     if given is not None:
@@ -233,7 +237,7 @@ def attainment_of(studies: Runs) -> Attainment:
 
 
 def _attained(
-    runs: Mapping[str, Sequence[Run]], names: tuple[str, ...], signs: Floats
+    runs: Mapping[str, Sequence[FinishedTrials]], names: tuple[str, ...], signs: Floats
 ) -> Attainment:
     corners = {
         label: {
@@ -255,7 +259,7 @@ def _attained(
 
 def _surface(
     label: str,
-    runs: Sequence[Run],
+    runs: Sequence[FinishedTrials],
     corners: Mapping[int, Floats],
     signs: Floats,
     worst: Floats,

@@ -21,7 +21,7 @@ from types import ModuleType
 import numpy as np
 
 from metatpe.bench.problems import Floats, Problem
-from metatpe.bench.tables import Table, tabular_problem
+from metatpe.bench.tables import Grid, tabular_problem
 
 _PREFIX = "hpolib/"
 NAMES = (
@@ -48,7 +48,7 @@ def load(name: str) -> Problem:
     values = _read(name.removeprefix(_PREFIX), shape)
     return tabular_problem(
         name,
-        Table(levels, _UNORDERED, values),
+        Grid(levels, _UNORDERED, values),
         objective_names=_OBJECTIVES,
         directions=("minimize", "minimize"),
         log_objectives=(True, False),

@@ -21,7 +21,7 @@ import numpy as np
 
 from metatpe.bench import data
 from metatpe.bench.problems import Problem
-from metatpe.bench.tables import Ints, Table, tabular_problem
+from metatpe.bench.tables import Grid, Ints, tabular_problem
 
 _PREFIX = "nmt/"
 NAMES = ("nmt/so-en", "nmt/sw-en", "nmt/tl-en")
@@ -72,13 +72,13 @@ def _find(file_name: str) -> Path:
     )
 
 
-def _read(file: Path) -> Table:
+def _read(file: Path) -> Grid:
     try:
         columns = json.loads(file.read_text(encoding="utf-8"))
         found = np.array([columns[name] for name in _OBJECTIVES], dtype=np.float64)
         values = np.empty((_N_CONFIGURATIONS, 1, len(_OBJECTIVES)))
         values[_rows(columns), 0] = found.reshape(-1, _N_CONFIGURATIONS).T
-        return Table(_LEVELS, frozenset(), values)
+        return Grid(_LEVELS, frozenset(), values)
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(
             f"{file} is not a table of NMT-Bench, fetch it anew ({type(error).__name__}: {error})."

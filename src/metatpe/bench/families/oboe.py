@@ -37,7 +37,7 @@ import numpy as np
 
 from metatpe.bench import data
 from metatpe.bench.problems import Floats, Problem
-from metatpe.bench.tables import Branches, Table, tabular_problem
+from metatpe.bench.tables import Branches, Grid, tabular_problem
 
 _PREFIX = "oboe/"
 NAMES = tuple(
@@ -151,14 +151,14 @@ def _branches(columns: Sequence[Column], values: Floats) -> Branches:  # (n, 1, 
     return Branches("algorithm", tables)
 
 
-def _grid(algorithm: str, settings: Sequence[dict[str, Any]], values: Floats) -> Table:
+def _grid(algorithm: str, settings: Sequence[dict[str, Any]], values: Floats) -> Grid:
     """Return the table of one algorithm; its settings may be in any order."""
     levels = {name: _levels({s[name] for s in settings}) for name in sorted(settings[0])}
     levels = {name: found for name, found in levels.items() if len(found) > 1}
     table = np.empty_like(values)
     table[_rows(algorithm, levels, settings)] = values
     unordered = frozenset(f"{algorithm}.{n}" for n, v in levels.items() if not _is_ordered(v))
-    return Table({f"{algorithm}.{n}": v for n, v in levels.items()}, unordered, table)
+    return Grid({f"{algorithm}.{n}": v for n, v in levels.items()}, unordered, table)
 
 
 def _rows(

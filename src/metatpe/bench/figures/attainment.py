@@ -47,7 +47,7 @@ def _plan(suite: str, seeds: Iterable[int], quick: bool) -> tuple[Run, ...]:
     return plan([suite], _QUICK if quick else _METHODS, seeds)
 
 
-def _numbers(traces: Sequence[Trace], measure: Measure) -> Table:
+def _table_of_surfaces(traces: Sequence[Trace], measure: Measure) -> Table:
     """Return the corners of all surfaces; the true front is the one without a percentage."""
     import pandas as pd
 
@@ -172,7 +172,7 @@ def _figure(suite: str, title: str) -> Figure:
     return Figure(
         name=f"eaf-{suite}",
         about=f"objective values that half of the runs reach (25 to 75 % as bands) on {title}",
-        numbers=_numbers,
+        numbers=_table_of_surfaces,
         draw=_draw,
         problems=problem_names(suite),
         plan=partial(_plan, suite),

@@ -35,7 +35,7 @@ def best_rows(problem: Problem, share: float) -> Ints:
     return np.sort(ordered[: math.ceil(share * len(losses))])
 
 
-def _numbers(traces: Sequence[Trace], measure: Measure) -> Table:
+def _table_of_distances(traces: Sequence[Trace], measure: Measure) -> Table:
     import pandas as pd
 
     parts = []
@@ -113,7 +113,7 @@ FIGURES = (
     Figure(
         name="dataset-dist",
         about="where the best configurations of each dataset lie, and the BPE symbols they have",
-        numbers=_numbers,
+        numbers=_table_of_distances,
         draw=_draw,
         problems=tuple(name for suite in _SHARES for name in problem_names(suite)),
     ),

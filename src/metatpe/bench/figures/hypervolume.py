@@ -47,7 +47,7 @@ def _eta(run: Run) -> str:
     return str(dict(run.settings).get("eta", _DEFAULT_ETA))
 
 
-def _numbers(
+def _table_of_curves(
     curve: str, name: Callable[[Run], str], traces: Sequence[Trace], measure: Measure
 ) -> Table:
     """Return the mean curves, the problems in the order of the suite, and the true front."""
@@ -155,7 +155,7 @@ def _of_methods(suite: str, title: str) -> Figure:
     return Figure(
         name=f"hv-{suite}",
         about=f"normalised hypervolume of all methods over evaluations on {title}",
-        numbers=partial(_numbers, "method", lambda run: run.method),
+        numbers=partial(_table_of_curves, "method", lambda run: run.method),
         draw=_draw_methods,
         problems=problem_names(suite),
         plan=partial(_plan_methods, suite),
@@ -167,7 +167,7 @@ def _of_etas(suite: str, title: str) -> Figure:
     return Figure(
         name=f"eta-{suite}",
         about=f"normalised hypervolume of meta-tpe with η = 1.5, 2, 2.5 and 5 on {title}",
-        numbers=partial(_numbers, "eta", _eta),
+        numbers=partial(_table_of_curves, "eta", _eta),
         draw=_draw_etas,
         problems=problem_names(suite),
         plan=partial(_plan_etas, suite),

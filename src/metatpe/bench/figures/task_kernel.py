@@ -112,7 +112,7 @@ def _measure_all() -> list[tuple[str, int, int, Seconds]]:
     ]
 
 
-def _numbers(traces: Sequence[Trace], measure: Measure) -> Table:
+def _table_of_times(traces: Sequence[Trace], measure: Measure) -> Table:
     import pandas as pd
 
     rows = [(varied, k, n, *seconds) for varied, k, n, seconds in in_one_thread(_measure_all)]
@@ -159,7 +159,7 @@ FIGURES = (
     Figure(
         name="task-kernel-time",
         about="time of an update of the task weights over observations and past tasks",
-        numbers=_numbers,
+        numbers=_table_of_times,
         draw=_draw,
         is_measured=True,
     ),

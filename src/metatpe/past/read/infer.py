@@ -42,7 +42,7 @@ Given = BaseDistribution | str | None  # what is known of a parameter; None: not
 
 
 @dataclass(frozen=True)
-class Table:
+class ParsedTable:
     """A table that was understood: parameters as `Space.numbers`, and the objectives' values."""
 
     space: Space
@@ -56,7 +56,7 @@ def understand(
     objectives: Sequence[str],
     params: Sequence[str] | Mapping[str, Given] | None,
     source: str,
-) -> Table:
+) -> ParsedTable:
     """Return the parameters and the objectives of a table.
 
     Args:
@@ -87,14 +87,14 @@ def _table(
     values: Floats,
     remarks: list[str],
     source: str,
-) -> Table:
+) -> ParsedTable:
     kept = {name.removeprefix(_PREFIX): pair for name, pair in found.items() if pair is not None}
     empty = [name for name, pair in found.items() if pair is None]
     if empty:
         remarks.append(f"without a value and left out: {', '.join(empty)}")
     if not kept:
         raise ValueError(f"{source} has no column that could be a parameter.")
-    return Table(
+    return ParsedTable(
         space=Space({name: distribution for name, (distribution, _) in kept.items()}),
         numbers=np.stack([numbers for _, numbers in kept.values()], axis=1),
         values=values,
