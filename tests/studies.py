@@ -7,6 +7,7 @@ import getpass
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import time
@@ -24,7 +25,7 @@ from optuna.distributions import (
     IntDistribution,
 )
 from optuna.samplers import BaseSampler
-from optuna.storages import BaseStorage
+from optuna.storages import BaseStorage, GrpcStorageProxy
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
@@ -250,6 +251,29 @@ def mariadb(folder: Path) -> Iterator[str]:
     finally:
         process.terminate()
         process.wait(30)
+
+
+def free_port() -> int:
+    """Return a port that nobody listens to."""
+    with socket.socket() as listener:
+        listener.bind(("localhost", 0))
+        return int(listener.getsockname()[1])
+
+
+@contextmanager
+def grpc_proxy(url: str) -> Iterator[str]:
+    """Run Optuna's proxy of a storage in a process of its own; yield where it answers."""
+    port = free_port()
+    server = start_python(
+        "from optuna.storages import get_storage, run_grpc_proxy_server;"
+        f"run_grpc_proxy_server(get_storage({url!r}), port={port})"
+    )
+    try:
+        GrpcStorageProxy(host="localhost", port=port).wait_server_ready(timeout=60)
+        yield f"grpc://localhost:{port}"
+    finally:
+        server.kill()
+        server.communicate()
 
 
 def answer_of(process: subprocess.Popen[str]) -> Any:
