@@ -1,6 +1,7 @@
 """What the tests of all samplers share."""
 
 import pytest
+
 from samplers.five import EVERY, Make
 
 

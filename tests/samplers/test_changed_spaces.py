@@ -13,7 +13,6 @@ from optuna.distributions import (
     IntDistribution,
 )
 from optuna.trial import Trial
-from samplers.five import META_TPE, Make, learning
 from studies import (
     ONE,
     Distributions,
@@ -26,6 +25,7 @@ from studies import (
 )
 
 from metatpe import Task, TransferRecord, transfer_history
+from samplers.five import META_TPE, Make, learning
 
 UNIT = FloatDistribution(0.0, 1.0)
 OLD: dict[str, BaseDistribution] = {

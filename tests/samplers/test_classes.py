@@ -5,9 +5,9 @@ from __future__ import annotations
 import inspect
 
 from optuna.samplers import BaseSampler
-from samplers.five import Make
 
 from metatpe.samplers.base import PastSampler
+from samplers.five import Make
 
 
 def is_concrete(kind: type) -> bool:

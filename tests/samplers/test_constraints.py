@@ -7,10 +7,10 @@ import optuna
 import pytest
 from optuna.study import Study
 from optuna.trial import FrozenTrial
-from samplers.five import META_TPE, TRANSFER, Make, learning
 from studies import TWO, Params, asked, frozen, new_study, random_sampler, spread, two_losses
 
 from metatpe import transfer_history
+from samplers.five import META_TPE, TRANSFER, Make, learning
 
 
 def objective(trial: optuna.Trial) -> tuple[float, float]:

@@ -18,6 +18,8 @@ from optuna.testing.pytest_samplers import (
     MultiObjectiveSamplerTestCase,
     RelativeSamplerTestCase,
 )
+
+from metatpe import Task
 from samplers.five import (
     EVERY,
     LEARNING,
@@ -29,8 +31,6 @@ from samplers.five import (
     WARM_START,
     Make,
 )
-
-from metatpe import Task
 
 PASTS: dict[str, dict[str, BaseDistribution]] = {
     "no sources": {},
@@ -60,12 +60,12 @@ def past_tasks(space: dict[str, BaseDistribution], n_objectives: int) -> list[Ta
 
 Case = tuple[Make, str, bool]  # who, with which past, with a start
 
-WITH_START = {make: PASTS for make in (META_TPE, WARM_START)} | {
-    make: ("other ranges", "other choices") for make in MODELLING
-}
-WITHOUT_START = {META_TPE: PASTS} | {
-    make: ("no sources", "same names", "nothing in common") for make in MODELLING
-}
+WITH_START = dict.fromkeys((META_TPE, WARM_START), tuple(PASTS)) | dict.fromkeys(
+    MODELLING, ("other ranges", "other choices")
+)
+WITHOUT_START = {META_TPE: tuple(PASTS)} | dict.fromkeys(
+    MODELLING, ("no sources", "same names", "nothing in common")
+)
 EVERYTHING: list[Case] = [
     (make, past, has_start)
     for has_start, pasts in ((True, WITH_START), (False, WITHOUT_START))

@@ -9,7 +9,6 @@ import pytest
 from optuna.distributions import FloatDistribution
 from optuna.storages import InMemoryStorage, RDBStorage
 from optuna.trial import TrialState
-from samplers.five import Make, learning
 from studies import (
     ONE,
     SPACE,
@@ -22,6 +21,7 @@ from studies import (
 )
 
 from metatpe import Task
+from samplers.five import Make, learning
 
 # Settings ----------------------------------------------------------------------------------------
 

@@ -14,7 +14,6 @@ import optuna
 import pytest
 from optuna.distributions import BaseDistribution, FloatDistribution
 from optuna.storages import InMemoryStorage, RDBStorage
-from samplers.five import Make, pasts
 from studies import (
     GRID,
     ONE,
@@ -32,6 +31,7 @@ from studies import (
 from metatpe import Space, Task
 from metatpe.samplers import base
 from metatpe.samplers.base import PastSampler
+from samplers.five import Make, pasts
 
 # A second study ----------------------------------------------------------------------------------
 

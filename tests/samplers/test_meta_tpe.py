@@ -13,7 +13,6 @@ import pytest
 from optuna.distributions import BaseDistribution, FloatDistribution
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
-from samplers.five import pasts
 from studies import (
     GRID,
     ONE,
@@ -37,6 +36,7 @@ from studies import (
 from metatpe import MetaTPESampler, Space, Task, TransferRecord, transfer_history
 from metatpe.samplers import densities
 from metatpe.study.record import Plan, system_attributes
+from samplers.five import pasts
 
 INF, NAN = float("inf"), float("nan")
 PRUNED, RUNNING = TrialState.PRUNED, TrialState.RUNNING

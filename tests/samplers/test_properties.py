@@ -19,11 +19,11 @@ from optuna.distributions import (
 )
 from optuna.study import Study
 from optuna.trial import TrialState
-from samplers.five import META_TPE, WARM_START, Make
 from studies import configurations, evaluate, in_space, new_study, random_sampler, suggestions
 
 from metatpe import transfer_history
 from metatpe.study.record import Origin, Reason
+from samplers.five import META_TPE, WARM_START, Make
 
 NAMES = "abcde"
 # Few examples of many trials each: the time goes into the trials.

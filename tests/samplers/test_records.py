@@ -10,7 +10,6 @@ import optuna
 import pytest
 from optuna.distributions import BaseDistribution, FloatDistribution
 from optuna.study import Study
-from samplers.five import EVERY, META_TPE, WARM_START, Make, learning, pasts, with_and_without
 from studies import (
     SPACE,
     answer_of,
@@ -23,6 +22,7 @@ from studies import (
 
 from metatpe import Space, Task, transfer_history
 from metatpe.study.record import read_plan
+from samplers.five import EVERY, META_TPE, WARM_START, Make, learning, pasts, with_and_without
 
 MAX_CHARACTERS = 2046  # what every relational storage takes for one attribute
 PAST = {"target", "past 0", "past 1"}

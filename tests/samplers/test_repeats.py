@@ -9,7 +9,6 @@ import pytest
 from optuna.distributions import IntDistribution
 from optuna.study import Study
 from optuna.trial import TrialState
-from samplers.five import WARM_START, Make, modelling, pasts, with_and_without
 from studies import (
     GRID,
     ONE,
@@ -27,6 +26,7 @@ from studies import (
 
 from metatpe.study.moment import Moment
 from metatpe.study.record import Plan, read_plan, start_of
+from samplers.five import WARM_START, Make, modelling, pasts, with_and_without
 
 Objective = Callable[[optuna.Trial], list[float]]
 SMALL = {name: GRID[name] for name in ("i", "c")}  # 12 configurations

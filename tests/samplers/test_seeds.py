@@ -13,7 +13,6 @@ from pathlib import Path
 import optuna
 import pytest
 from optuna.samplers import BaseSampler
-from samplers.five import EVERY, Make, pasts, with_and_without
 from studies import (
     SQUARE,
     Params,
@@ -26,6 +25,7 @@ from studies import (
 )
 
 from metatpe.samplers.base import PastSampler
+from samplers.five import EVERY, Make, pasts, with_and_without
 
 N_START, N = 3, 6
 Copy = Callable[[PastSampler], BaseSampler]
@@ -94,9 +94,7 @@ def test_the_same_seed_gives_the_same_suggestions_in_other_processes(
 
 @copied
 @with_and_without
-def test_a_copy_suggests_what_the_original_would(
-    make: Make, copied: Copy, n_sources: int
-) -> None:
+def test_a_copy_suggests_what_the_original_would(make: Make, copied: Copy, n_sources: int) -> None:
     original = seeded(make, n_sources)
     assert suggestions(copied(original), N) == suggestions(original, N)
 

@@ -12,7 +12,6 @@ from optuna.distributions import (
 )
 from optuna.samplers import PartialFixedSampler
 from optuna.trial import TrialState
-from samplers.five import META_TPE, Make, learning, pasts, with_and_without
 from studies import (
     ONE,
     SPACE,
@@ -28,6 +27,7 @@ from studies import (
 )
 
 from metatpe import transfer_history
+from samplers.five import META_TPE, Make, learning, pasts, with_and_without
 
 UNIT = FloatDistribution(0.0, 1.0)
 

@@ -9,7 +9,6 @@ import pytest
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
-from samplers.five import LEARNING, Make, learning, pasts
 from studies import (
     GRID,
     ONE,
@@ -31,6 +30,7 @@ from studies import (
 
 from metatpe import transfer_history
 from metatpe.study.record import start_of
+from samplers.five import LEARNING, Make, learning, pasts
 
 THREE = ("minimize", "minimize", "minimize")
 SMALL = {name: GRID[name] for name in ("i", "c")}  # 12 configurations

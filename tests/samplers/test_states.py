@@ -14,7 +14,6 @@ import optuna
 import pytest
 from optuna.distributions import BaseDistribution
 from optuna.trial import FrozenTrial, TrialState
-from samplers.five import Make, learning, modelling, pasts, with_and_without
 from studies import (
     GRID,
     ONE,
@@ -35,6 +34,7 @@ from studies import (
 )
 
 from metatpe import transfer_history
+from samplers.five import Make, learning, modelling, pasts, with_and_without
 
 COMPLETE, PRUNED, RUNNING, FAIL = (
     TrialState[name] for name in ("COMPLETE", "PRUNED", "RUNNING", "FAIL")
@@ -69,10 +69,9 @@ def test_failed_trials_are_ignored(make: Make, directions: tuple[str, ...]) -> N
     values = [[float(i), float(-i % 4)][: len(directions)] for i in range(12)]
     finished = [frozen(p, v) for p, v in zip(POINTS, values, strict=False)]
     here, there = (
-        after(make, [*finished[:6], frozen(where, state=FAIL), *finished[6:]], directions=directions)
-        for where in (HERE, THERE)
+        [*finished[:6], frozen(where, state=FAIL), *finished[6:]] for where in (HERE, THERE)
     )
-    assert here == there
+    assert after(make, here, directions=directions) == after(make, there, directions=directions)
 
 
 def test_a_value_that_is_not_a_number_makes_a_trial_fail_and_the_search_goes_on(
@@ -276,9 +275,7 @@ def test_the_rest_of_a_partly_enqueued_trial_is_chosen_given_what_is_fixed(
 
 @learning
 @pytest.mark.parametrize("x", [0.1, 0.9])
-def test_the_rest_of_an_enqueued_first_trial_is_chosen_from_the_past(
-    make: Make, x: float
-) -> None:
+def test_the_rest_of_an_enqueued_first_trial_is_chosen_from_the_past(make: Make, x: float) -> None:
     source = past_study(conditional_losses, space=SQUARE, n=60, directions=ONE)
     study = new_study(make.at_once([source]), ONE)
     study.enqueue_trial({"x": x})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import moocore
@@ -232,7 +233,7 @@ def test_one_of_two_choices_after_the_fiftieth_is_made_without_the_past_by_chanc
     reasons = [record.reason for record in transfer_history(study)]
     assert set(reasons) == {"own", "weighed"}
     assert 7 <= reasons.count("own") <= 17
-    n_changes = sum(a != b for a, b in zip(reasons, reasons[1:], strict=False))
+    n_changes = sum(a != b for a, b in pairwise(reasons))
     assert 7 <= n_changes <= 16  # not in turn
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 
 import pytest
-from samplers.five import Make, learning, modelling, pasts, with_and_without
 from studies import (
     ONE,
     SQUARE,
@@ -23,6 +22,7 @@ from studies import (
 )
 
 from metatpe import Task, transfer_history
+from samplers.five import Make, learning, modelling, pasts, with_and_without
 
 INF = float("inf")
 PATHOLOGICAL: dict[str, list[list[float]]] = {

@@ -9,7 +9,6 @@ import optuna
 import pytest
 from optuna.study import Study
 from optuna.trial import TrialState
-from samplers.five import EVERY, LEARNING, Make, pasts, with_and_without
 from studies import (
     GRID,
     SQUARE,
@@ -24,6 +23,7 @@ from studies import (
 from metatpe import transfer_history
 from metatpe.past.read.storage import open_storage
 from metatpe.study.record import start_of
+from samplers.five import EVERY, LEARNING, Make, pasts, with_and_without
 
 
 def in_square(trial: optuna.Trial) -> list[float]:
