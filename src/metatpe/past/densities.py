@@ -170,7 +170,7 @@ class PastDensities:
             levels: How far behind each of them is; see `tpe.pareto.levels`.
         """
         n = len(levels)
-        if n < 2:
+        if n < 2 or not self.tasks:
             return np.zeros(len(self.tasks))
 
         def compute() -> Floats:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import optuna
@@ -19,15 +19,16 @@ from optuna.distributions import (
 )
 from optuna.study import Study
 from optuna.trial import TrialState
-from studies import configurations, evaluate, in_space, new_study, suggestions
+from studies import configurations, evaluate, in_space, new_study, random_sampler, suggestions
 
-from metatpe import MetaTPESampler, transfer_history
+from metatpe import transfer_history
+from metatpe.study.record import Origin, Reason
+from samplers.five import META_TPE, WARM_START, Make
 
 NAMES = "abcde"
-ORIGINS = {"warm_start", "random", "epsilon", "acquisition", "independent"}
 # Few examples of many trials each: the time goes into the trials.
 few = settings(max_examples=40, suppress_health_check=list(HealthCheck))
-fewer = settings(max_examples=25, suppress_health_check=list(HealthCheck))
+fewer = settings(max_examples=20, suppress_health_check=list(HealthCheck))
 
 values = st.sampled_from([0.0, 1.0, -1.0, 0.5, float("inf"), float("-inf"), 1e300, -1e300])
 endings = st.sampled_from(["complete"] * 6 + ["infeasible", "pruned", "fail", "running"])
@@ -54,8 +55,7 @@ def histories(
     draw: st.DrawFn, space: dict[str, BaseDistribution], directions: list[str], *, at_least: int
 ) -> Study:
     """Draw a study: trials that end in every way, some without some of the parameters."""
-    sampler = optuna.samplers.RandomSampler(seed=draw(st.integers(0, 1000)))
-    study = optuna.create_study(directions=directions, sampler=sampler)
+    study = new_study(random_sampler(draw(st.integers(0, 1000))), directions)
     ends = draw(st.lists(endings, max_size=12)) + ["complete"] * at_least
     for end in ends:
         is_partial = draw(st.integers(0, 5)) == 0
@@ -84,9 +84,12 @@ def source_spaces(
     return {name: space.get(name, d) if draw(st.booleans()) else d for name, d in other.items()}
 
 
+Case = tuple[dict[str, BaseDistribution], Study, dict[str, Any]]
+
+
 @st.composite
-def cases(draw: st.DrawFn) -> tuple[dict[str, BaseDistribution], Study, dict[str, Any]]:
-    """Draw a space, a study on it, and the settings of a sampler for it."""
+def cases(draw: st.DrawFn) -> Case:
+    """Draw a space, a study on it, and settings of a sampler for it."""
     space = draw(spaces())
     directions = draw(st.lists(st.sampled_from(["minimize", "maximize"]), min_size=1, max_size=3))
     study = draw(histories(space, directions, at_least=0))
@@ -96,22 +99,32 @@ def cases(draw: st.DrawFn) -> tuple[dict[str, BaseDistribution], Study, dict[str
     ]
     return space, study, {
         "sources": sources,
+        "search_space": space if draw(st.booleans()) else None,
         "n_startup_trials": draw(st.sampled_from([0, 3])),
+        "start": draw(st.sampled_from(["draw", "random"])),
         "n_ei_candidates": draw(st.sampled_from([1, 20])),
         "n_mc_samples": 50,
         "gamma": draw(st.sampled_from([0.1, 0.5, 0.9])),
         "eta": draw(st.sampled_from([1.1, 2.5])),
         "epsilon": draw(st.sampled_from([0.0, 0.5])),
         "weights": draw(st.sampled_from(["similarity", "uniform"])),
-        "warm_start": draw(st.booleans()),
-        "search_space": space if draw(st.booleans()) else None,
-        "seed": 0,
     }  # fmt: skip
+
+
+SHARED = ("sources", "search_space")
+OF_LEARNING = (*SHARED, "n_startup_trials", "start")
+
+
+def made(make: Make, drawn: dict[str, Any]) -> optuna.samplers.BaseSampler:
+    """Return a sampler with those of the settings that it has."""
+    names = SHARED if make is WARM_START else drawn if make is META_TPE else OF_LEARNING
+    return make.kind(seed=0, **{name: drawn[name] for name in names})
 
 
 def check_records(study: Study) -> None:
     for record in transfer_history(study):
-        assert record.origin in ORIGINS
+        assert record.origin in get_args(Origin)
+        assert record.reason in get_args(Reason)
         if record.weights:
             assert sum(record.weights.values()) == pytest.approx(1.0, abs=1e-4)
             assert all(0.0 <= weight <= 1.0 for weight in record.weights.values())
@@ -121,11 +134,14 @@ def check_records(study: Study) -> None:
             assert len(json.dumps(value)) <= 2046
 
 
-def check_suggestions(study: Study, space: dict[str, BaseDistribution]) -> None:
-    """Ask for a few trials, an enqueued one first: all of the space, or without a parameter."""
+@few
+@given(case=cases())
+def test_every_suggestion_lies_in_the_space_and_weights_sum_to_one(make: Make, case: Case) -> None:
+    space, study, drawn = case
+    study.sampler = made(make, drawn)
     study.enqueue_trial({})
     for i in range(5):
-        asked_for = dict(list(space.items())[i % 2 :]) or space
+        asked_for = dict(list(space.items())[i % 2 :]) or space  # all, or without a parameter
         trial = study.ask(asked_for)
         assert set(trial.params) == set(asked_for)
         assert in_space(trial.params, space)
@@ -134,30 +150,17 @@ def check_suggestions(study: Study, space: dict[str, BaseDistribution]) -> None:
     check_records(study)
 
 
-@few
-@given(case=cases())
-def test_every_suggestion_lies_in_the_space_and_weights_sum_to_one(
-    case: tuple[dict[str, BaseDistribution], Study, dict[str, Any]],
-) -> None:
-    space, study, given_settings = case
-    study.sampler = MetaTPESampler(**given_settings)
-    check_suggestions(study, space)
-
-
 @fewer
 @given(case=cases())
 def test_the_same_seed_suggests_the_same_whatever_the_study_has_seen(
-    case: tuple[dict[str, BaseDistribution], Study, dict[str, Any]],
+    make: Make, case: Case
 ) -> None:
-    space, study, given_settings = case
+    space, study, drawn = case
     finished = [t for t in study.trials if t.state.is_finished()]
 
     def suggested() -> list[Any]:
-        copy = new_study(
-            MetaTPESampler(**given_settings),
-            [d.name.lower() for d in study.directions],
-            trials=finished,
-        )
+        directions = [d.name.lower() for d in study.directions]
+        copy = new_study(made(make, drawn), directions, trials=finished)
         return [repr(copy.ask(space).params) for _ in range(3)]
 
     assert suggested() == suggested()
@@ -166,14 +169,17 @@ def test_the_same_seed_suggests_the_same_whatever_the_study_has_seen(
 @fewer
 @given(first=spaces(), second=spaces(), n_objectives=st.integers(1, 3))
 def test_a_space_may_change_in_the_middle_of_a_study(
-    first: dict[str, BaseDistribution], second: dict[str, BaseDistribution], n_objectives: int
+    make: Make,
+    first: dict[str, BaseDistribution],
+    second: dict[str, BaseDistribution],
+    n_objectives: int,
 ) -> None:
     # Optuna itself allows another range under the same name, but not another kind.
     added = {name: d for name, d in second.items() if name not in first}
-    study = new_study(MetaTPESampler(seed=0, n_startup_trials=2), ["minimize"] * n_objectives)
+    study = new_study(make(n_startup_trials=2), ["minimize"] * n_objectives)
     for space in (first, {**first, **added}, added, first):
         for params in evaluate(
-            study, 3, space=space, losses=lambda p: [float(len(str(p)))] * n_objectives
+            study, 2, space=space, losses=lambda p: [float(len(str(p)))] * n_objectives
         ):
             assert set(params) == set(space)
             assert in_space(params, space)
@@ -195,15 +201,13 @@ small = st.one_of(
     n_sources=st.integers(0, 2),
 )
 def test_a_finite_space_is_explored_without_a_repeat(
-    space: dict[str, BaseDistribution], seed: int, n_sources: int
+    make: Make, space: dict[str, BaseDistribution], seed: int, n_sources: int
 ) -> None:
     n = int(np.prod([n_values(distribution) for distribution in space.values()]))
-    sources = []
-    for i in range(n_sources):
-        source = new_study(optuna.samplers.RandomSampler(seed=i))
+    sources = [new_study(random_sampler(i)) for i in range(n_sources)]
+    for source in sources:
         evaluate(source, 6, space=space)
-        sources.append(source)
-    study = new_study(MetaTPESampler(sources, seed=seed))
+    study = new_study(make(sources, seed=seed))
     evaluate(study, n, space=space)
     assert len(set(configurations(study))) == n
 
@@ -221,13 +225,13 @@ def n_values(distribution: BaseDistribution) -> int:
     order=st.permutations(range(6)),
 )
 def test_the_order_in_which_parameters_are_asked_for_changes_nothing_in_the_end(
-    space: dict[str, BaseDistribution], order: list[int]
+    make: Make, space: dict[str, BaseDistribution], order: list[int]
 ) -> None:
     shuffled = dict(sorted(space.items(), key=lambda item: order[NAMES.index(item[0])]))
 
-    def later(asked_for: dict[str, BaseDistribution]) -> list[str]:
-        sampler = MetaTPESampler(seed=0, search_space=space, n_startup_trials=1)
-        suggested = suggestions(sampler, 5, space=asked_for, losses=lambda p: [0.0, 1.0])
-        return [repr(sorted(params.items())) for params in suggested]
+    def suggested(asked_for: dict[str, BaseDistribution]) -> list[str]:
+        sampler = make(search_space=space, n_startup_trials=1)
+        found = suggestions(sampler, 4, space=asked_for, losses=lambda p: [0.0, 1.0])
+        return [repr(sorted(params.items())) for params in found]
 
-    assert later(shuffled) == later(space)
+    assert suggested(shuffled) == suggested(space)

@@ -2,7 +2,6 @@
 
 import json
 import os
-import pickle
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -22,18 +21,18 @@ from studies import (
     answer_of,
     asked,
     evaluate,
+    grpc_proxy,
     new_study,
     past_study,
     postgresql,
     start_python,
     two_losses,
 )
-from test_storages import grpc_proxy
 from workers import BLOCKS, N_BEFORE, STUDY, Job
 
-from metatpe import MetaTPESampler, Task
+from metatpe import MetaTPESampler
 from metatpe.past.read.storage import open_storage
-from metatpe.study.record import read_plan
+from metatpe.study.record import start_of
 
 N_CONFIGURATIONS = 100
 RUNNING, COMPLETE, FAIL = TrialState.RUNNING, TrialState.COMPLETE, TrialState.FAIL
@@ -84,14 +83,14 @@ def kill_victims(study: Study, n: int) -> int:
     while len(stuck := [t for t in study.trials if t.user_attrs.get("is_stuck")]) < n:
         assert time.monotonic() < deadline
         time.sleep(0.2)
+    time.sleep(0.5)  # until they hold no lock of the journal, for which the others would wait
     for trial in stuck:
         os.kill(trial.user_attrs["pid"], signal.SIGKILL)
     return len(study.get_trials(states=[COMPLETE]))
 
 
 def warm_starts(study: Study) -> list[int]:
-    plans = [read_plan(t) for t in study.trials]
-    return [p.warm_index for p in plans if p is not None and p.warm_index is not None]
+    return [start for t in study.trials if (start := start_of(t)) >= 0]
 
 
 def goes_on(study: Study, storage: str, set_back: Callable[[list[int], datetime], None]) -> bool:
@@ -107,10 +106,15 @@ def goes_on(study: Study, storage: str, set_back: Callable[[list[int], datetime]
     )
     assert {t.datetime_start for t in study.trials if t.state == RUNNING} == {long_ago}
     assert next_three(study.trials) == next_three([as_failed(t) for t in study.trials])
-    done = {configuration(t) for t in study.get_trials(states=[COMPLETE])}
-    evaluate(study, N_CONFIGURATIONS - len(done), space=BLOCKS)
-    done = {configuration(t) for t in study.get_trials(states=[COMPLETE])}
+    done = explored(study)
     return taken < done and len(done) == N_CONFIGURATIONS
+
+
+def explored(study: Study) -> set[tuple[object, ...]]:
+    """Return what is evaluated in the end, as many configurations as there are; in memory."""
+    rest = new_study(make_sampler(), trials=study.trials)
+    evaluate(rest, N_CONFIGURATIONS - len(rest.get_trials(states=[COMPLETE])), space=BLOCKS)
+    return {configuration(t) for t in rest.get_trials(states=[COMPLETE])}
 
 
 def configuration(trial: FrozenTrial) -> tuple[object, ...]:
@@ -145,11 +149,16 @@ def set_back_in_journal(path: Path, numbers: list[int], when: datetime) -> None:
     path.write_text("".join(json.dumps(entry) + "\n" for entry in entries))
 
 
-@pytest.mark.parametrize("n_trials", [3, pytest.param(6, marks=pytest.mark.slow)])
-def test_twenty_workers_on_postgresql_five_of_which_are_killed(
-    n_trials: int, postgres_url: str, tmp_path: Path
+@pytest.mark.parametrize(
+    ("n_workers", "n_trials", "n_victims"),
+    [(12, 4, 3), pytest.param(20, 6, 5, marks=pytest.mark.slow)],
+)
+def test_many_workers_on_postgresql_some_of_which_are_killed(
+    n_workers: int, n_trials: int, n_victims: int, postgres_url: str, tmp_path: Path
 ) -> None:
-    study = tune(postgres_url, tmp_path, n_workers=20, n_trials=n_trials, n_victims=5)
+    study = tune(
+        postgres_url, tmp_path, n_workers=n_workers, n_trials=n_trials, n_victims=n_victims
+    )
     assert goes_on(study, postgres_url, partial(set_back_in_database, postgres_url))
 
 
@@ -165,13 +174,14 @@ def test_workers_on_the_grpc_proxy_two_of_which_are_killed(
     pytest.importorskip("grpc")
     open_storage(postgres_url, create=True)
     with grpc_proxy(postgres_url) as proxy:
-        study = tune(proxy, tmp_path, n_workers=6, n_trials=6, n_victims=2)
+        study = tune(proxy, tmp_path, n_workers=5, n_trials=4, n_victims=2)
         assert goes_on(study, proxy, partial(set_back_in_database, postgres_url))
 
 
 HANGING = """
-import time, optuna, test_workers
-study = test_workers.with_heartbeat({url!r})
+import time
+from integration.test_workers import with_heartbeat
+study = with_heartbeat({url!r})
 study.optimize(lambda trial: time.sleep(3600) or [trial.suggest_int("i", 0, 4), 0])
 """
 
@@ -196,23 +206,8 @@ def test_a_heartbeat_tells_sooner_that_a_worker_is_dead(postgres_url: str) -> No
     time.sleep(5)
     study.optimize(lambda trial: two_losses(suggest(trial)), n_trials=1)
     assert [t.state for t in study.trials] == [FAIL, COMPLETE]
-    evaluate(study, N_CONFIGURATIONS - 1, space=BLOCKS)
-    done = {configuration(t) for t in study.get_trials(states=[COMPLETE])}
-    assert len(done) == N_CONFIGURATIONS
+    assert len(explored(study)) == N_CONFIGURATIONS
 
 
 def suggest(trial: optuna.Trial) -> Params:
     return {name: trial._suggest(name, distribution) for name, distribution in BLOCKS.items()}
-
-
-def test_a_sampler_weighs_little_more_than_its_arrays() -> None:
-    sources = [Task.from_study(past_study(n=300, seed=i, name=f"past {i}")) for i in range(3)]
-    sampler = MetaTPESampler(sources, seed=0)
-    evaluate(new_study(sampler), 12)
-    arrays = [
-        getattr(t, name) for t in sources for name in ("X", "losses", "violation", "numbers")
-    ]
-    n_bytes = sum(array.nbytes for array in arrays)
-    size = len(pickle.dumps(sampler))
-    print(f"{size} bytes, {n_bytes} of them in arrays")
-    assert size < n_bytes + 20_000

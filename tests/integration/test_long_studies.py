@@ -16,7 +16,6 @@ from sqlalchemy import event
 from studies import postgresql
 
 from metatpe import MetaTPESampler, Space, Task
-from metatpe import sampler as sampler_module
 
 SPACE = {name: FloatDistribution(0.0, 1.0) for name in "ab"}
 
@@ -142,21 +141,8 @@ def test_over_five_thousand_suggestions_a_sampler_holds_its_arrays_and_little_mo
             trials = study.get_trials(deepcopy=False)
             of_storage = {id(part) for t in trials for part in (t.params, *t.params.values())}
             held[n] = size_of(vars(sampler), of_storage | {id(study), id(study._storage)})
-    # Of each trial loss, violation, turn, lateness and both parameters, in arrays that double.
-    assert held[5000][0] < 5000 * 8 * (6 + 2) * 2 + held[1000][0]
+    # Of each trial loss, violation, turn, start, lateness and both parameters, in arrays that
+    # double.
+    assert held[5000][0] < 5000 * 8 * (7 + 2) * 2 + held[1000][0]
     per_trial = (held[5000][1] - held[2500][1]) / 2500
     assert per_trial < 150  # a number and a reference to the storage's parameters
-
-
-def test_models_of_many_observations_are_kept_for_fewer_spaces(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(sampler_module, "_MAX_OBSERVATIONS", 6000)
-    for n_tasks, kept in ((1, 4), (40, 3), (200, 1)):
-        tasks = [past_task()] * n_tasks
-        sampler = MetaTPESampler(tasks, seed=0, warm_start=False, n_startup_trials=0)
-        study = optuna.create_study(sampler=sampler)
-        for high in range(1, 7):  # a range that moves
-            trial = study.ask({"a": FloatDistribution(0.0, high)})
-            study.tell(trial, trial.params["a"])
-        assert len(sampler._pasts) == kept

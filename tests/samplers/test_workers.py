@@ -1,0 +1,92 @@
+"""Threads and processes that tune one study together."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import optuna
+import pytest
+from optuna.study import Study
+from optuna.trial import TrialState
+from studies import (
+    GRID,
+    SQUARE,
+    answer_of,
+    configurations,
+    in_space,
+    new_study,
+    start_python,
+    two_losses,
+)
+
+from metatpe import transfer_history
+from metatpe.past.read.storage import open_storage
+from metatpe.study.record import start_of
+from samplers.five import EVERY, LEARNING, Make, pasts, with_and_without
+
+
+def in_square(trial: optuna.Trial) -> list[float]:
+    return two_losses({name: trial.suggest_float(name, 0.0, 1.0) for name in SQUARE})
+
+
+def in_grid(trial: optuna.Trial) -> list[float]:
+    i, c = trial.suggest_int("i", 0, 3), trial.suggest_categorical("c", "pqr")
+    return two_losses({"i": i, "c": c, "f": trial.suggest_float("f", 0.0, 0.5, step=0.5)})
+
+
+def starts(study: Study) -> list[int]:
+    return sorted(start for t in study.trials if (start := start_of(t)) >= 0)
+
+
+@pytest.mark.parametrize(
+    ("storage", "n_sources"), [("in memory", 0), ("in memory", 2), ("sqlite", 2)]
+)
+def test_four_threads_share_a_sampler(
+    make: Make, storage: str, n_sources: int, tmp_path: Path
+) -> None:
+    url = f"sqlite:///{tmp_path / 'studies.db'}" if storage == "sqlite" else None
+    study = new_study(make(pasts(n_sources, space=SQUARE), n_startup_trials=4), storage=url)
+    study.optimize(in_square, n_trials=10, n_jobs=4)
+    assert [t.state for t in study.trials] == [TrialState.COMPLETE] * 10
+    assert len(set(configurations(study))) == len(transfer_history(study)) == 10
+    assert all(in_space(t.params, SQUARE) for t in study.trials)
+    assert starts(study) == ([0, 1, 2, 3] if n_sources else [])
+
+
+@with_and_without
+def test_four_threads_explore_a_finite_space_without_a_repeat(make: Make, n_sources: int) -> None:
+    study = new_study(make(pasts(n_sources, space=GRID), n_startup_trials=4))
+    study.optimize(in_grid, n_trials=20, n_jobs=4)
+    assert len(set(configurations(study))) == 20
+
+
+WORKER = """
+import json, pickle, pathlib, optuna, studies
+from metatpe.past.read.storage import open_storage
+samplers = pickle.loads(pathlib.Path({samplers!r}).read_bytes())
+suggested = {{}}
+for name, sampler in samplers.items():
+    storage = open_storage({journal!r})
+    study = optuna.load_study(study_name=name, storage=storage, sampler=sampler)
+    suggested[name] = studies.evaluate(study, 4, space=studies.GRID)
+print(json.dumps(suggested))
+"""
+
+
+def test_two_processes_with_copies_of_one_seeded_sampler_never_repeat_each_other(
+    tmp_path: Path,
+) -> None:
+    journal = str(tmp_path / "studies.log")
+    storage = open_storage(journal, create=True)
+    samplers = {str(make): make(pasts(2, space=GRID), n_startup_trials=4) for make in EVERY}
+    (tmp_path / "samplers").write_bytes(pickle.dumps(samplers))
+    studies = [new_study(s, storage=storage, name=name) for name, s in samplers.items()]
+    code = WORKER.format(samplers=str(tmp_path / "samplers"), journal=journal)
+    workers = [start_python(code) for _ in range(2)]
+    for worker in workers:
+        assert {len(suggested) for suggested in answer_of(worker).values()} == {4}
+    for study in studies:
+        assert len(set(configurations(study))) == 8
+    for study in studies[: len(LEARNING)]:
+        assert len(starts(study)) == len(set(starts(study))) == 4
