@@ -22,7 +22,10 @@ from metatpe.samplers.guards import MIN_GOOD, N_JUDGED, Rules, chance_of_the_pas
 from metatpe.space import Floats
 from metatpe.study.history import History
 from metatpe.study.moment import Moment
+from metatpe.study.record import Plan, system_attributes
+from metatpe.tpe.kde import bandwidths
 from metatpe.tpe.kernel import task_weights
+from metatpe.tpe.pareto import split
 from metatpe.tpe.ranking import rank_correlation
 
 
@@ -195,3 +198,26 @@ def test_by_the_rules_of_the_paper_the_weights_are_the_similarities(
     )
     np.testing.assert_allclose(weights, task_weights(s))
     assert kept == expected_kept
+
+
+# Widths ------------------------------------------------------------------------------------------
+
+
+def test_first_configurations_that_turn_out_bad_do_not_widen_the_kernels_of_bad_observations(
+    rng: np.random.Generator,
+) -> None:
+    X = random_points(MIXED.columns, 20, rng)
+    trials = trials_of(X, np.arange(20.0))
+    plan = Plan("warm_start", "best", start=0)
+    for trial in trials[10:]:  # the bad half are first configurations
+        trial.system_attrs = system_attributes(plan)
+    moment = moment_of(trials)
+    is_good = split(moment.observations.losses, moment.observations.violation, 0.1)
+    own = moment.observations.X[:10][~is_good[:10]]
+    with_rule = DensityRatio().of_study(moment)
+    without = DensityRatio(rules=replace(Rules(), widths=False)).of_study(moment)
+    np.testing.assert_array_equal(with_rule.bad.bandwidth, bandwidths(MIXED.columns, own))
+    bad = moment.observations.X[~is_good]
+    np.testing.assert_array_equal(without.bad.bandwidth, bandwidths(MIXED.columns, bad))
+    np.testing.assert_array_equal(with_rule.bad.centers, without.bad.centers)
+    np.testing.assert_array_equal(with_rule.good.bandwidth, without.good.bandwidth)

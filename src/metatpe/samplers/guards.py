@@ -53,7 +53,11 @@ N_JUDGED = 100  # first observations that trust is measured on: what is right of
 N_TURNS = 40  # last choices that turns compare: what helped at first need not help later
 FIRST_SHARE = 0.75  # of the choices that are weighed while nothing is known
 N_RESTART = 5  # times the number of first configurations: until when a restart is possible
-_REVERSED = -1.645  # Phi^-1(0.05)
+REVERSED = (
+    "the past studies put the trials of this study in reverse order: what was good there is bad "
+    "here, and what was worst there does better. Do the directions of the objectives agree?"
+)
+_LEAST_Z = -1.645  # Phi^-1(0.05)
 
 
 @dataclass(frozen=True)
@@ -94,7 +98,7 @@ def trust(z: Floats) -> Floats:  # (M,) -> (M,)
 
 def is_reversed(z: Floats) -> bool:  # (M,)
     """Return whether past tasks put the observations in the wrong order, on average."""
-    return bool(len(z)) and float(z.mean()) < _REVERSED
+    return bool(len(z)) and float(z.mean()) < _LEAST_Z
 
 
 def may_restart(levels: Ints, start: Floats, first: int) -> bool:  # (n,), (n,)

@@ -26,6 +26,7 @@ from metatpe.samplers.guards import (
     MIN_GOOD,
     N_RESTART,
     N_TURNS,
+    REVERSED,
     Rules,
     chance_of_the_past,
     is_reversed,
@@ -178,16 +179,21 @@ class MetaTPESampler(PastSampler):
         n, first = self._start.n, max(len(self._start.configurations), self._start.n)
         if (
             not self.rules.restart
+            or not n
             or not self._start.configurations
             or self._tpe.is_naive
             or moment.is_enqueued
             or moment.attempt > 0
             or len(moment.observations.X) > N_RESTART * n
-            or sum(i >= first for i in moment.taken_starts) >= n
         ):
             return None
         X, level = judged(moment)
-        if not may_restart(level, moment.observations.start[: len(level)], first):
+        start = moment.observations.start[: len(level)]
+        if not may_restart(level, start, first):
+            return None
+        if np.count_nonzero(start >= first) == n:  # a single one may have been luck
+            self.warn_once(REVERSED)
+        if sum(i >= first for i in moment.taken_starts) >= n:
             return None
         if not is_reversed(self._tpe.of_past(self.past_in(moment.space)).agreement(X, level)):
             return None
