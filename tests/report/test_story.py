@@ -233,7 +233,7 @@ def test_trials_without_a_comparison_say_nothing_about_a_weight() -> None:
 
 
 def test_a_weight_that_is_lost_in_rounding_is_not_taken_for_too_few_good_trials() -> None:
-    lost = {**weighed({"target": 1.0, "a": 1e-18}, "silent"), "kept": ["x"]}
+    lost = {**weighed({"target": 1.0, "a": 1e-18}, "no_weight"), "kept": ["x"]}
     text = markdown_report(recorded_study(start_of("a"), lost, lost))
     assert "| a | from trial 1 on | its weight was always below 0.050. |" in text
 

@@ -29,8 +29,8 @@ from metatpe.tpe.ranking import rank_correlation
 
 _MAX_NODES = 8  # sets of kept columns whose nodes are remembered
 _MAX_POOLS = 2  # sets of columns whose kernels are kept side by side
-_N_COMPARED = 25  # past tasks that get all of `n_mc_samples` points; more share as many
-_MAX_PAIRS = 1 << 21  # of points and kernels of the current task, as far as that leaves
+_N_COMPARED = 25  # beyond so many past tasks, the total number of points stays that of 25
+_MAX_PAIRS = 1 << 21  # of points and kernels of the study, but never fewer than `_MIN_POINTS`
 _MIN_POINTS = 16  # for each past task
 
 
@@ -103,7 +103,7 @@ class PastDensities:
 
     @cached_property
     def _shared(self) -> tuple[Ints, Floats, Ints]:  # (c,) each
-        """The columns that a past task has, and the sum of their importances over how many tasks.
+        """The columns that some past task has, the sum of their importances, and how many have it.
 
         A column that no past task has cannot tell them apart.
         """

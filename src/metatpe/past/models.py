@@ -1,7 +1,8 @@
 """The Gaussian processes of past tasks in one space.
 
-They depend on the tasks and the space alone. Each is fitted when it is first asked for, once.
-Objectives are matched by name where the study and a task name the same ones, otherwise by order.
+They depend on the tasks, the space and the names of the objectives. Each is fitted once, when it
+is first asked for. Objectives are matched by name where the study and a task name the same ones,
+otherwise by order.
 """
 
 from __future__ import annotations

@@ -5,7 +5,8 @@ r"""The first configurations of a study: the best of each past task (the paper's
 
 Behind the pool stands a reserve, the next best of each past task in turn, for a configuration that
 the study has evaluated already or that does not fit its space. The order depends on the past tasks
-alone: workers that have the same sources agree on it without talking to each other.
+and N_init alone, not on the seed: workers that have the same sources agree on it without talking
+to each other.
 
 A search by nothing but first configurations has a larger pool: the top ceil(fraction * n) of each
 past task of n observations, all of them in random order.
@@ -24,7 +25,7 @@ import numpy as np
 from metatpe.past.task import Task
 from metatpe.tpe.pareto import order
 
-_RESERVE = 64  # of each past task, and of more than ten as many as of ten
+_RESERVE = 64  # per past task; with more than ten, 640 in total
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,7 @@ class Start:
 
     n: int
     configurations: Sequence[First] = ()
+    n_drawn: int = 0  # configurations before the reserve
 
     def order_for(self, index: int) -> list[int]:
         """Return the configurations that trial `index` of the start tries, by their index.
@@ -59,7 +61,8 @@ def draw(tasks: Sequence[Task], n: int) -> Start:
     if len(tasks) > 10:
         n_best = math.ceil(n / len(tasks)) + math.ceil(10 * _RESERVE / len(tasks))
     best = [_best_of(task, n_best) for task in tasks]
-    return Start(n, drawn(best, n, rng=_rng_of(tasks)))
+    pool, reserve = pool_and_reserve(best, n, rng=_rng_of(tasks))
+    return Start(n, pool + reserve, len(pool))
 
 
 def reversed_start(tasks: Sequence[Task], n: int) -> Start:
@@ -74,21 +77,21 @@ def top(tasks: Sequence[Task], fraction: float) -> Start:
     best = [_best_of(task, math.ceil(fraction * len(task) - 1e-9)) for task in tasks]
     found = _distinct(_in_turn(best), set())
     shuffled = [found[i] for i in _rng_of(tasks).permutation(len(found))]
-    return Start(len(shuffled), shuffled)
+    return Start(len(shuffled), shuffled, len(shuffled))
 
 
-def drawn(
+def pool_and_reserve(
     best: Sequence[Sequence[First]],  # best[m]: configurations of past task m, best first
     n: int,
     *,
     rng: np.random.Generator,
-) -> list[First]:
+) -> tuple[list[First], list[First]]:
     """Return the pool of the paper in random order, and the reserve behind it."""
     per_task = -(-n // max(len(best), 1))
     seen: set[str] = set()
     pool = _distinct(_in_turn([ranked[:per_task] for ranked in best]), seen)
     shuffled = [pool[i] for i in rng.permutation(len(pool))]
-    return shuffled + _distinct(_in_turn([ranked[per_task:] for ranked in best]), seen)
+    return shuffled, _distinct(_in_turn([ranked[per_task:] for ranked in best]), seen)
 
 
 def _best_of(task: Task, n: int) -> list[First]:

@@ -103,9 +103,9 @@ class PastSampler(BaseSampler):
     def propose(self, moment: Moment, rng: np.random.Generator) -> Plan:
         """Choose a configuration once the start-up trials are done."""
 
-    def propose_value(self, moment: Moment, rng: np.random.Generator) -> Plan:
-        """Choose the value of a parameter that is asked for outside of the planned space."""
-        return Plan("random", "unknown_space", moment.values(rng.random(1)))
+    def propose_value(self, moment: Moment, rng: np.random.Generator) -> Any:
+        """Choose the value of the one parameter of a space, which was not planned."""
+        return moment.values(rng.random(1))[moment.space.names[0]]
 
     def __getstate__(self) -> dict[str, Any]:
         return {key: value for key, value in self.__dict__.items() if key != "_cache"}
@@ -128,6 +128,11 @@ class PastSampler(BaseSampler):
     def name(self) -> str:
         """What records call the sampler."""
         return type(self).__name__
+
+    @property
+    def has_warm_start(self) -> bool:
+        """Whether the first trials evaluate configurations of the past."""
+        return self._start.n > 0 and bool(self._start.configurations)
 
     # Random numbers ------------------------------------------------------------------------------
 
@@ -178,7 +183,7 @@ class PastSampler(BaseSampler):
         with self._cache.lock:
             moment = RepeatingMoment(study, *self._read(study), trial, space)
             if plan.origin in ("acquisition", "independent"):
-                return self.propose_value(moment, rng).params[param_name]
+                return self.propose_value(moment, rng)
             return moment.values(rng.random(1))[param_name]
 
     def _choose(
@@ -186,8 +191,8 @@ class PastSampler(BaseSampler):
     ) -> Plan:
         """Choose a configuration for the trial and write it down.
 
-        Another worker may choose the same at the same time. Of two such workers, the one that
-        writes last sees what the other has written, and chooses again.
+        Another worker may choose the same at the same time. Of two such workers, at least the one
+        that writes last sees what the other has written, and chooses again.
         """
         self._check_objectives(study)
         for attempt in range(_N_ATTEMPTS):
@@ -301,11 +306,12 @@ class PastSampler(BaseSampler):
         index = moment.start_index(self._start.n)
         if index is not None:
             order = self._start.order_for(index)
-            order = order if self.rules.reserve else [i for i in order if i == index]
+            if not self.rules.reserve:
+                order = [index] if index < self._start.n_drawn else []
             numbered = [(i, self._start.configurations[i]) for i in order]
             found = self.first_fitting(moment, numbered)
             if found is None and not self._knows_space(moment):
-                # One that agrees with others so far differs in what they have not asked for yet.
+                # It may still differ in parameters that running trials have not asked for yet.
                 found = self.first_fitting(moment, numbered, may_agree=True)
             return found or self.random(moment, "random", "no_start_left")
         index = moment.abandoned_start
@@ -359,7 +365,7 @@ class PastSampler(BaseSampler):
             is_new = moment.is_new(X, complete_only=True)
         if is_new.any():
             return X[is_new]
-        if self._knows_space(moment):
+        if self._knows_space(moment) and not moment.fixed:
             self.warn_once(
                 "every configuration of the space has been evaluated; they are repeated now."
             )
@@ -371,7 +377,7 @@ class PastSampler(BaseSampler):
 
 
 class _Cache:
-    """What a sampler remembers: nothing that it could not make again."""
+    """What a sampler remembers between calls; a pickle or a copy starts without it."""
 
     def __init__(self, sources: Sequence[Task]) -> None:
         n_observations = sum(map(len, sources))

@@ -34,7 +34,7 @@ class DensityRatio:
     n_mc_samples: int = N_MC_SAMPLES
     n_candidates: int = N_EI_CANDIDATES
     is_naive: bool = False
-    rules: Rules = _ALL_RULES
+    rules: Rules = _ALL_RULES  # pass those of the sampler
 
     def of_past(self, past: Past) -> PastDensities:
         """Return both densities of each past task, made once."""
@@ -58,9 +58,14 @@ class DensityRatio:
             bad = np.vstack([bad, moment.running])
             is_own = np.append(is_own, ~moment.is_running_start)
         good = Parzen(columns, done.X[is_good])
+        # Rule `widths`: the kernels of bad observations are as wide as the study's own ones say.
         if not self.rules.widths or len(bad) > MAX_OWN or not is_own.any():
             return Densities(good, Parzen.of_some(columns, bad, MAX_OWN))
         return Densities(good, Parzen(columns, bad, bandwidths(columns, bad[is_own])))
+
+    def is_silent(self, n_good: int, *, has_start: bool) -> bool:
+        """Return whether there are too few good observations for a comparison (rule `silence`)."""
+        return self.rules.silence and has_start and not self.is_naive and 0 < n_good < MIN_GOOD
 
     def weigh(
         self, moment: Moment, good: Parzen, past: PastDensities, *, has_start: bool
@@ -76,7 +81,7 @@ class DensityRatio:
         n_past = len(past.tasks)
         if self.is_naive:
             return task_weights(np.ones(n_past)), ()
-        if self.rules.silence and has_start and 0 < len(good) < MIN_GOOD:
+        if self.is_silent(len(good), has_start=has_start):
             return task_weights(np.zeros(n_past)), ()
         s, kept = past.similarities(
             good, eta=self.eta, n_mc_samples=self.n_mc_samples, keeps_one=self.rules.column

@@ -1,4 +1,4 @@
-r"""Rules beyond the paper: each has a name, one place, and a switch for experiments.
+r"""Rules beyond the paper: each has a name and a switch for experiments.
 
 `benchmarks/guards.py --without NAME` measures what the sampler is worth without a rule, and
 docs/method/guards.md has the table. The guards protect a study from a past that does not fit.
@@ -26,6 +26,10 @@ alone. Of the last choices of both kinds,
 a Thompson draw with the benefit b of the doubt: three of four choices while nothing is known, and
 nearly all or hardly any once the results are clear.
 
+Widths. The bandwidths of the bad observations are those of the bad observations that the study
+chose itself. Where the past is wrong, its first configurations lie far from everything else, and
+with them the kernels of the few bad observations would cover the whole space.
+
 Restart. Soon after the start, if the past tasks put the observations in reverse order,
 
     1/M sum_m z_m < -1.645 = Phi^-1(0.05)
@@ -49,7 +53,7 @@ from metatpe.space import Floats, Ints
 from metatpe.tpe.ranking import mid_ranks
 
 MIN_GOOD = 3  # good observations of the study, before past tasks are compared with it
-N_JUDGED = 100  # first observations that trust is measured on: what is right of them stays right
+N_JUDGED = 100  # first observations that trust is measured on; later ones change little
 N_TURNS = 40  # last choices that turns compare: what helped at first need not help later
 FIRST_SHARE = 0.75  # of the choices that are weighed while nothing is known
 N_RESTART = 5  # times the number of first configurations: until when a restart is possible
@@ -69,20 +73,20 @@ class Rules:
     column: bool = True  # at least one column is kept (`tpe.importance`)
     marginals: bool = True  # candidates are drawn column by column (`tpe.acquisition`)
     proportion: bool = True  # more candidates from tasks of more weight (`tpe.acquisition`)
-    new: bool = True  # nothing is evaluated twice in a finite space (`study.moment`)
+    new: bool = True  # nothing is evaluated twice in a finite space (`base`, `study.moment`)
     # Guards.
-    silence: bool = True
-    trust: bool = True
-    turns: bool = True
-    restart: bool = True
-    widths: bool = True
+    silence: bool = True  # `densities.is_silent`
+    trust: bool = True  # `densities.weigh`
+    turns: bool = True  # `meta_tpe._take_turns`
+    restart: bool = True  # `meta_tpe._restart`
+    widths: bool = True  # `densities.of_study`
     # The start and workers.
-    reserve: bool = True  # (`past.start`)
-    fewer: bool = True  # after a collision of workers, choose among fewer candidates
+    reserve: bool = True  # more first configurations than trials (`base`, `past.start`)
+    fewer: bool = True  # after workers collide, fewer candidates (`densities`, `surrogate`)
     # TransferSampler.
-    alternate: bool = True
-    densities: bool = True
-    ten: bool = True
+    alternate: bool = True  # half of the choices are made without the past
+    densities: bool = True  # densities choose where the models order the trials badly
+    ten: bool = True  # at most ten past tasks inform the models
 
     @classmethod
     def none(cls) -> Rules:
@@ -109,10 +113,8 @@ def may_restart(levels: Ints, start: Floats, first: int) -> bool:  # (n,), (n,)
         start: Which first configuration each was, -1 for the study's own.
         first: The index of the first one of the reversed past.
     """
-    is_reversed = start >= first
-    if not is_reversed.any():
-        return True
-    return bool(levels[is_reversed].mean() < levels[~is_reversed].mean())
+    is_new = start >= first
+    return not is_new.any() or bool(levels[is_new].mean() < levels[~is_new].mean())
 
 
 def chance_of_the_past(levels: Ints, turns: Floats) -> float:  # (n,), (n,)

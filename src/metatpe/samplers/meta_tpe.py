@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -23,7 +22,6 @@ from metatpe.samplers.base import (
 )
 from metatpe.samplers.densities import N_EI_CANDIDATES, DensityRatio, judged
 from metatpe.samplers.guards import (
-    MIN_GOOD,
     N_RESTART,
     N_TURNS,
     REVERSED,
@@ -33,7 +31,7 @@ from metatpe.samplers.guards import (
     may_restart,
 )
 from metatpe.space import Floats
-from metatpe.study.moment import Moment
+from metatpe.study.moment import Moment, RepeatingMoment
 from metatpe.study.record import TARGET, Plan, Reason
 from metatpe.tpe.importance import ETA
 from metatpe.tpe.kernel import N_MC_SAMPLES
@@ -102,7 +100,7 @@ class MetaTPESampler(PastSampler):
         require("epsilon", epsilon, 0.0 <= epsilon <= 1.0, "from 0 to 1")
         require_one_of("weights", weights, ("similarity", "uniform"))
         self._epsilon = epsilon
-        self._tpe = DensityRatio(gamma, eta, n_mc_samples, n_ei_candidates, weights == "uniform")
+        self._settings = (gamma, eta, n_mc_samples, n_ei_candidates, weights == "uniform")
         super().__init__(
             sources,
             n_startup_trials=n_startup_trials,
@@ -113,11 +111,20 @@ class MetaTPESampler(PastSampler):
 
     @classmethod
     def as_published(cls, sources: Sequence[Study | Task] = (), **settings: Any) -> MetaTPESampler:
-        """Return the method as the paper's text has it, without any rule of ours.
+        """Return the method of the paper, without the rules that this library adds.
+
+        The rules are those of `metatpe.samplers.guards.Rules`. What else differs are estimators of
+        the same quantities: the bandwidths and the uniform component of the densities, the points
+        at which densities are compared, the mean of importances over the tasks that have a
+        parameter, and, with three and more objectives, hypervolume instead of crowding distance.
 
         Args:
             sources: Past studies or tasks.
             settings: Those of `MetaTPESampler`.
+
+        Example:
+            >>> MetaTPESampler.as_published(seed=0)
+            MetaTPESampler.as_published(0 sources, seed=0)
         """
         sampler = cls(sources, **settings)
         sampler.rules = Rules.none()
@@ -129,27 +136,29 @@ class MetaTPESampler(PastSampler):
         suffix = ".as_published" if self.rules == Rules.none() else ""
         return f"{type(self).__name__}{suffix}"
 
-    # Algorithm 2, from line 12 on; the start (lines 2 to 11) is `past.start.draw` ----------------
+    @property
+    def _tpe(self) -> DensityRatio:
+        return DensityRatio(*self._settings, rules=self.rules)
 
     def propose(self, moment: Moment, rng: np.random.Generator) -> Plan:
-        """Choose a configuration once the start-up trials are done."""
-        if rng.random() < self._epsilon:  # line 19: epsilon-greedy
-            return self.random(moment, "epsilon", "epsilon")
-        if plan := self._restart(moment):
-            return plan
-        return self.propose_value(moment, rng)
+        """Choose a configuration: lines 11 to 21 of Algorithm 2.
 
-    def propose_value(self, moment: Moment, rng: np.random.Generator) -> Plan:
-        """Choose the candidate with the best density ratio."""
-        tpe, known = replace(self._tpe, rules=self.rules), self.past_in(moment.space)
-        past = tpe.of_past(known)  # line 5: both densities of each past task
-        target = tpe.of_study(moment)  # line 14: sort the observations, build both densities
-        has_start = bool(self._start.configurations)
-        weights, kept = tpe.weigh(moment, target.good, past, has_start=has_start)  # line 18
-        used, reason = self._take_turns(moment, weights, n_good=len(target.good))  # a guard
-        X = tpe.candidates(moment, [target, *past.tasks], used, rng=rng)  # lines 15 to 17
+        The start, lines 2 to 10, is `past.start.draw`.
+        """
+        if rng.random() < self._epsilon:  # lines 17 and 18: epsilon-greedy
+            return self.random(moment, "epsilon", "epsilon")
+        if plan := self._restart(moment):  # a guard
+            return plan
+        tpe, known = self._tpe, self.past_in(moment.space)
+        past = tpe.of_past(known)  # line 6: both densities of each past task, made once
+        target = tpe.of_study(moment)  # line 13: sort the observations, build both densities
+        weights, kept = tpe.weigh(  # line 16: Algorithm 1, and two guards
+            moment, target.good, past, has_start=self.has_warm_start
+        )
+        used, reason = self._take_turns(moment, weights, len(target.good))  # a guard
+        X = tpe.candidates(moment, [target, *past.tasks], used, rng=rng)  # lines 14 and 15
         X = self.only_new(moment, X, moment.is_new)
-        best = X[np.argmax(past.score(target, used, X, rng=rng))]  # line 22
+        best = X[np.argmax(past.score(target, used, X, rng=rng))]  # line 20
         return Plan(
             "acquisition",
             reason,
@@ -158,12 +167,18 @@ class MetaTPESampler(PastSampler):
             kept=tuple(moment.space.names[j] for j in kept),
         )
 
+    def propose_value(self, moment: Moment, rng: np.random.Generator) -> Any:
+        """Choose the value of the one parameter of a space, which was not planned."""
+        return self.propose(moment, rng).params[moment.space.names[0]]
+
     def _take_turns(self, moment: Moment, weights: Floats, n_good: int) -> tuple[Floats, Reason]:
         """Return the weights that are used for this choice, and why."""
         if len(weights) == 1:
             return weights, "no_past"
+        if self._tpe.is_silent(n_good, has_start=self.has_warm_start):
+            return weights, "silent"
         if weights[0] >= 1.0:
-            return weights, "silent" if n_good < MIN_GOOD else "no_weight"
+            return weights, "no_weight"
         if self._tpe.is_naive or not self.rules.turns:
             return weights, "weighed"
         done = moment.observations
@@ -179,9 +194,9 @@ class MetaTPESampler(PastSampler):
         n, first = self._start.n, max(len(self._start.configurations), self._start.n)
         if (
             not self.rules.restart
-            or not n
-            or not self._start.configurations
+            or not self.has_warm_start
             or self._tpe.is_naive
+            or isinstance(moment, RepeatingMoment)  # of one parameter alone
             or moment.is_enqueued
             or moment.attempt > 0
             or len(moment.observations.X) > N_RESTART * n

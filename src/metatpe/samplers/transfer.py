@@ -30,14 +30,14 @@ from metatpe.samplers.surrogate import (
 from metatpe.space import Floats, Ints
 from metatpe.study.moment import Moment
 from metatpe.study.record import TARGET, Plan, Reason
-from metatpe.tpe.pareto import GAMMA
 from metatpe.tpe.ranking import mid_ranks, rank_correlation
 
-MAX_TASKS = 10  # past tasks that inform at one time
+MAX_INFORMING = 10  # past tasks that inform at one time
 # Observations until which the model makes every choice, informed by the past. Afterwards the past
-# informs one of two, by chance: a model that the past explains well is sure of itself, also of
-# what it has overlooked. And densities choose where the model has doubts: the improvement that it
-# expects of a noisy objective would keep the search at that end of the front.
+# informs one of two, by chance (rule `alternate`): a model that the past explains well is
+# overconfident where it has no observations. And densities choose where the model orders the
+# trials badly (rule `densities`): the improvement that it expects of a noisy objective would keep
+# the search at that end of the front.
 _N_LED = 50
 
 
@@ -127,17 +127,18 @@ class TransferSampler(PastSampler):
 
     def _chosen(self, moment: Moment, past: Past) -> Ints:
         """Return the past tasks that inform: of many those that rank the study's trials best."""
-        if len(past.names) <= MAX_TASKS or not self.rules.ten:
+        if len(past.names) <= MAX_INFORMING or not self.rules.ten:
             return np.arange(len(past.names))
-        agreement = past.densities(GAMMA).agreement(*judged(moment))
-        return np.sort(np.argsort(-agreement, kind="stable")[:MAX_TASKS])
+        densities = DensityRatio(rules=self.rules).of_past(past)
+        agreement = densities.agreement(*judged(moment))
+        return np.sort(np.argsort(-agreement, kind="stable")[:MAX_INFORMING])
 
     def _doubt(self, models: Sequence[InformedProcess]) -> float:
         """Return the probability with which densities choose instead of the models.
 
-        One less how well the objectives are ordered, the worst of them; one that is the same
+        1 minus the rank correlation of the objective that is predicted worst. One that is the same
         everywhere needs no order. Where all of them are, as while no trial is feasible, the models
-        know nothing, and would go from corner to corner.
+        know nothing and would go from corner to corner, so densities always choose.
         """
         if (n := len(models[0].y)) < 2:
             return 0.0
@@ -154,21 +155,20 @@ class TransferSampler(PastSampler):
         """Choose the candidate with the best ratio of densities, with or without the past."""
         tpe = DensityRatio(rules=self.rules)
         densities, target = tpe.of_past(past), tpe.of_study(moment)
-        has_start = bool(self._start.configurations)
-        weights, _ = tpe.weigh(moment, target.good, densities, has_start=has_start)
+        weights, _ = tpe.weigh(moment, target.good, densities, has_start=self.has_warm_start)
         if is_own:
             weights = np.eye(1, len(weights))[0]
         X = tpe.candidates(moment, [target, *densities.tasks], weights, rng=rng)
         X = self.only_new(moment, X, is_new_in(moment, study.branches))
         best = X[np.argmax(densities.score(target, weights, X, rng=rng))]
         named = dict(zip((TARGET, *past.names), weights.tolist(), strict=True))
-        return Plan("acquisition", "densities", moment.values(best), named)
+        return Plan("acquisition", "densities", moment.values(best), {} if is_own else named)
 
 
 def _surrogate(
     study: Observed, past: PastModels, chosen: Ints, models: Sequence[InformedProcess]
 ) -> Surrogate:
-    """Return the models with what others are evaluating taken for true."""
+    """Return the models, conditioned on their own predictions for the running trials."""
     y = np.stack([model.y for model in models], axis=1)
     if len(study.running):
         models = [model.believing(study.running) for model in models]
@@ -216,7 +216,7 @@ def _best_on_its_scale(models: Sequence[InformedProcess]) -> InformedProcess:
 def _order(model: InformedProcess) -> float:
     """Return the rank correlation of observations with what the others predict of them.
 
-    As a part of the largest one that equal observations leave.
+    Relative to the largest value that ties allow.
     """
     rho = rank_correlation(model.left_out[None], model.y)[0]
     return min(1.0, float(rho * np.arange(len(model.y)).std() / mid_ranks(model.y).std()))

@@ -91,10 +91,14 @@ class History:
 
         A database may give the id of a deleted study to a new one.
         """
-        first = self._first_trial
-        if first is None or not trials or trials[0].number != first[0]:
-            return first is None or bool(trials)
-        return trials[0].datetime_start == first[1] and trials[-1].number + 1 >= self._n_read
+        if self._first_trial is None:
+            return True
+        if not trials:
+            return False
+        number, started = self._first_trial
+        if trials[0].number != number:
+            return True  # another bracket of Hyperband
+        return trials[0].datetime_start == started and trials[-1].number + 1 >= self._n_read
 
     def update(self, trials: Sequence[FrozenTrial]) -> None:
         """Read what is new among a study's trials, sorted by number."""
@@ -108,7 +112,7 @@ class History:
 
     def _unread(self, trials: Sequence[FrozenTrial]) -> list[FrozenTrial]:
         if is_whole(trials):
-            candidates = [*(trials[i] for i in sorted(self._open)), *trials[self._n_read :]]
+            candidates = [*self._still_open(trials), *trials[self._n_read :]]
             self._n_read = len(trials)
         else:
             candidates = list(trials)
@@ -150,8 +154,13 @@ class History:
 
     def running(self, trials: Sequence[FrozenTrial]) -> list[FrozenTrial]:
         """Return the trials that are being evaluated."""
-        unfinished = [trials[i] for i in sorted(self._open)] if is_whole(trials) else trials
+        unfinished = self._still_open(trials) if is_whole(trials) else trials
         return [t for t in unfinished if t.state == TrialState.RUNNING]
+
+    def _still_open(self, trials: Sequence[FrozenTrial]) -> list[FrozenTrial]:
+        """Return the trials that had not finished when they were read."""
+        # Those of another Hyperband bracket may have numbers beyond the trials at hand.
+        return [trials[i] for i in sorted(self._open) if i < len(trials)]
 
     def observations(self, space: Space, trials: Sequence[FrozenTrial]) -> Observations:
         """Return the observations among these trials, in the given space."""

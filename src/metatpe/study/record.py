@@ -70,7 +70,7 @@ class TransferRecord:
 
     Attributes:
         number: The number of the trial.
-        origin: "warm_start" (a configuration of a past study), "random" (start-up), "epsilon"
+        origin: "warm_start" (a configuration of a past study), "random" (at the start), "epsilon"
             (the random part of the epsilon-greedy choice), "acquisition", or "independent"
             (nothing was known of the search space yet; each value is chosen when it is asked for).
         reason: Why, one of
@@ -89,12 +89,13 @@ class TransferRecord:
             - "densities": by densities, as `MetaTPESampler` does it, because the models of
               `TransferSampler` do not order the trials well.
             - "no_past": the study alone, because there is no past study to use.
-            - "unknown_space": the past alone, because nothing is known of the search space.
+            - "unknown_space": chosen when no parameter of the study was known yet.
             - "unknown": recorded before samplers gave reasons.
         weights: Name of the past study -> weight, the largest first. The study itself is called
             "target"; weights too small to be listed are added up in "rest". Empty where no weights
-            were computed. `MetaTPESampler` weighs by similarity; the samplers with Gaussian
-            processes by the share that a past study has in the prediction.
+            were computed. `MetaTPESampler` weighs by similarity, also where a choice was the
+            study's own; the samplers with Gaussian processes by the share that a past study has in
+            the prediction.
         kept: The parameters that the similarity was measured on.
         sources: The past studies that a warm start came from.
         sampler: The name of the sampler, "unknown" in old records.
@@ -180,7 +181,7 @@ def _rounded(weight: float) -> float:
 
 
 def system_attributes(plan: Plan) -> dict[str, Any]:
-    """Return the attributes for other workers; a value that JSON does not have is left out."""
+    """Return the attributes for other workers; values that do not fit into them are left out."""
     first: dict[str, Any] = {
         "origin": plan.origin,
         "reason": plan.reason,
@@ -224,7 +225,7 @@ def _reason(stored: Mapping[str, Any]) -> Reason:
 
 
 def turn_of(trial: FrozenTrial) -> float:
-    """Return 1 where past studies influenced a choice, -1 where the study chose alone, else 0."""
+    """Return 1 for the reason "weighed", -1 for "own", 0 for any other."""
     return _TURN_OF_REASON.get(_reason(trial.system_attrs.get(f"{_PLAN}:0", {})), 0.0)
 
 

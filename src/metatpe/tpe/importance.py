@@ -1,10 +1,11 @@
 r"""Which parameters matter: PED-ANOVA, from the marginals of the good density (Eq. 11).
 
     V_{d,m} = gamma^2 * E_{x ~ U}[(p_d(x | good_m) / u - 1)^2]        column d of task m
-    V_d     = mean of V_{d,m} over the tasks that have the column; at least one past task must
+    V_d     = mean of V_{d,m} over the tasks that have the column
     kept    = the top k = max(1, floor(log_eta n_good)) columns by V_d      n_good of this task
 
-p_d is the marginal of the good density; against the uniform measure of the cube u = 1.
+p_d is the marginal of the good density; against the uniform measure of the cube u = 1. Columns
+that no past task has are left out.
 
 Departures from the paper:
 

@@ -14,10 +14,10 @@ Departures from the paper:
 
 - p and q_m have no uniform component here, unlike the densities of the acquisition: two tasks do
   not overlap because both have one. The authors' code does the same.
-- The paper estimates d_m at uniform points, which miss narrow peaks: two disjoint peaks in six
-  columns then look the same. Under q_m the integrand lies in [0, 1], so the error is at most
-  0.5/sqrt(S), and the points and q_m there are computed once. Many past tasks share a number of
-  points, so that S is smaller for each (`PastDensities`).
+- The authors' code estimates d_m at uniform points, which miss narrow peaks: two disjoint peaks
+  in six columns then look the same. Under q_m the integrand lies in [0, 1], so the standard error
+  is at most 0.5/sqrt(S), and the points and q_m there are computed once. Many past tasks share a
+  number of points, so that S is smaller for each (`PastDensities`).
 - Where the kept columns have at most `MAX_LISTED` cells together, the expectation is a sum over
   the cells, and exact.
 
