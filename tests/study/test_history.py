@@ -214,3 +214,15 @@ def test_a_study_that_is_no_longer_filtered_is_read_as_a_whole() -> None:
     history.update(study.trials[::2])
     history.update(study.trials)
     assert history.n_observations == 9
+
+
+def test_open_trials_of_another_bracket_may_lie_beyond_the_trials_at_hand() -> None:
+    study = random_study()
+    first, second = study.ask(SQUARE), study.ask(SQUARE)
+    history = History(study.directions)
+    history.update(study.trials[1:])  # Hyperband shows the second trial its own bracket
+    history.update(study.trials)
+    alone = study.trials[:1]  # and then the first one, which looks like the whole study
+    history.update(alone)
+    assert [t.number for t in history.running(alone)] == [first.number]
+    assert [t.number for t in history.running(study.trials)] == [first.number, second.number]
