@@ -27,6 +27,7 @@ from metatpe.past.read.storage import open_storage
 
 STUDY = "shared"
 N_BEFORE = 1  # evaluations that a victim finishes
+N_START = 5  # trials that get a configuration of the past to start with
 KILLED = "killed"  # a file that says that the victims are dead; the others wait for it
 BLOCKS: dict[str, BaseDistribution] = {  # 5 * 5 * 4 = 100 configurations
     "i": IntDistribution(0, 4),
@@ -70,6 +71,10 @@ def _work(i: int, job: Job) -> None:
     sampler = pickle.loads(Path(job.folder, "sampler").read_bytes())
     storage = open_storage(job.storage)
     study = optuna.load_study(study_name=STUDY, storage=storage, sampler=sampler)
+    # The start of a dead worker is given out again, that of a failed trial is not: victims begin
+    # after the start, so that the two can be compared.
+    while i < job.n_victims and len(study.get_trials(deepcopy=False)) < N_START:
+        time.sleep(0.02)
     with Path(job.folder, f"{i}.jsonl").open("a") as told:
         for k in range(job.n_trials):
             while job.n_victims and k > N_BEFORE and not Path(job.folder, KILLED).exists():

@@ -111,10 +111,14 @@ def goes_on(study: Study, storage: str, set_back: Callable[[list[int], datetime]
 
 
 def explored(study: Study) -> set[tuple[object, ...]]:
-    """Return what is evaluated in the end, as many configurations as there are; in memory."""
+    """Return what is evaluated once all that is left has been suggested; in memory."""
     rest = new_study(make_sampler(), trials=study.trials)
-    evaluate(rest, N_CONFIGURATIONS - len(rest.get_trials(states=[COMPLETE])), space=BLOCKS)
-    return {configuration(t) for t in rest.get_trials(states=[COMPLETE])}
+    evaluate(rest, N_CONFIGURATIONS - len(evaluated(rest)), space=BLOCKS)
+    return evaluated(rest)
+
+
+def evaluated(study: Study) -> set[tuple[object, ...]]:
+    return {configuration(t) for t in study.get_trials(states=[COMPLETE])}
 
 
 def configuration(trial: FrozenTrial) -> tuple[object, ...]:
