@@ -41,7 +41,7 @@ def first_suggestions(method: str, seed: int = 0, n: int = 5) -> list[dict[str, 
 
 
 def test_the_methods_of_the_paper_and_of_optuna_are_there_each_without_a_past_also_warm() -> None:
-    with_past = {"meta-tpe", "naive-meta-tpe", "only-warm-start", "transfer"}
+    with_past = {"meta-tpe", "meta-tpe-paper", "naive-meta-tpe", "only-warm-start", "transfer"}
     with_past |= {"rgpe-ehvi", "rgpe-parego", "tstr-ehvi", "tstr-parego"}
     without = {"mo-tpe", "random", "optuna-tpe", "optuna-tpe-multivariate"}
     without |= {"optuna-gp", "optuna-gp-log", "optuna-nsga2"}
@@ -115,7 +115,7 @@ def test_an_unknown_method_is_answered_with_the_close_ones() -> None:
 
 def test_a_setting_goes_to_the_sampler_and_one_that_it_lacks_is_refused() -> None:
     sampler = get_method("meta-tpe").make(start(eta=1.5))
-    assert sampler._settings.eta == 1.5  # type: ignore[attr-defined]
+    assert sampler._tpe.eta == 1.5  # type: ignore[attr-defined]
     with pytest.raises(ValueError, match="method 'random' has no setting 'eta'; its settings: no"):
         get_method("random").check({"eta": 1.5})
 

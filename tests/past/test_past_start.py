@@ -10,8 +10,14 @@ from helpers import INF, MIXED, random_points, task_of
 from optuna.distributions import FloatDistribution, IntDistribution
 
 from metatpe import Space, Task
-from metatpe.past.start import First, Start, draw, drawn, top
+from metatpe.past.start import First, Start, draw, pool_and_reserve, top
 from metatpe.tpe.pareto import order
+
+
+def drawn(best: list[list[First]], n: int, *, rng: np.random.Generator) -> list[First]:
+    """Return the pool and the reserve in one line."""
+    pool, reserve = pool_and_reserve(best, n, rng=rng)
+    return pool + reserve
 
 
 def ranked(name: str, n: int = 20) -> list[First]:

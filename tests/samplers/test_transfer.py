@@ -39,7 +39,7 @@ from studies import (
 from metatpe import Task, TransferSampler, transfer_history
 from metatpe.gp.informed import inform
 from metatpe.gp.transform import all_scores
-from metatpe.samplers.transfer import MAX_TASKS, _best_on_its_scale
+from metatpe.samplers.transfer import MAX_INFORMING, _best_on_its_scale
 
 
 def bowls(params: Params) -> list[float]:
@@ -374,7 +374,7 @@ def test_of_many_sources_the_one_that_fits_is_among_the_chosen() -> None:
     for record in transfer_history(study):
         assert len(record.weights) == 15
         assert sum(record.weights.values()) == pytest.approx(1.0, abs=1e-5)
-        assert n_informing(record.weights) <= MAX_TASKS
+        assert n_informing(record.weights) <= MAX_INFORMING
         assert record.weights["fits"] > 0.05
 
 
@@ -383,7 +383,7 @@ def test_without_the_rule_all_of_many_sources_inform() -> None:
     sampler.rules = replace(sampler.rules, ten=False)
     study = new_study(sampler, trials=history(8))
     study.ask(SQUARE)
-    assert n_informing(transfer_history(study)[-1].weights) > MAX_TASKS
+    assert n_informing(transfer_history(study)[-1].weights) > MAX_INFORMING
 
 
 def test_many_sources_before_any_observation_are_no_reason_for_a_warning() -> None:

@@ -49,14 +49,19 @@ def test_four_threads_share_a_sampler(
     study = new_study(make(pasts(n_sources, space=SQUARE), n_startup_trials=4), storage=url)
     study.optimize(in_square, n_trials=10, n_jobs=4)
     assert [t.state for t in study.trials] == [TrialState.COMPLETE] * 10
-    assert len(set(configurations(study))) == len(transfer_history(study)) == 10
+    assert len(transfer_history(study)) == 10
+    # A model may choose a corner of the space twice (`test_repeats`), and nothing else.
+    inner = [c for c in configurations(study) if not {v for _, v in c} <= {0.0, 1.0}]
+    assert len(set(inner)) == len(inner)
     assert all(in_space(t.params, SQUARE) for t in study.trials)
     assert starts(study) == ([0, 1, 2, 3] if n_sources else [])
 
 
 @with_and_without
 def test_four_threads_explore_a_finite_space_without_a_repeat(make: Make, n_sources: int) -> None:
-    study = new_study(make(pasts(n_sources, space=GRID), n_startup_trials=4))
+    # The space is given: before one is known, trials that begin at once choose value by value.
+    sampler = make(pasts(n_sources, space=GRID), n_startup_trials=4, search_space=GRID)
+    study = new_study(sampler)
     study.optimize(in_grid, n_trials=20, n_jobs=4)
     assert len(set(configurations(study))) == 20
 
