@@ -68,15 +68,15 @@ def crowding_distance(losses: Floats, front: Ints | None = None) -> Floats:  # (
         finite = np.flatnonzero(np.isfinite(values))
         order = finite[np.lexsort((values[finite], front[finite]))]
         # Halved: the spread of two huge values of opposite sign must not overflow.
-        ranked = values[order] / 2
-        is_border = np.diff(front[order], prepend=-1, append=-1) != 0
-        is_first, is_last = is_border[:-1], is_border[1:]
+        ranked, own = values[order] / 2, front[order]
+        is_first, is_last = np.ones((2, len(order)), dtype=np.bool_)
+        is_first[1:] = is_last[:-1] = own[1:] != own[:-1]
         spread = (ranked[is_last] - ranked[is_first])[np.cumsum(is_first) - 1]
         gap = np.full(len(order), np.inf)
         gap[1:-1] = ranked[2:] - ranked[:-2]
         gap[is_first | is_last] = np.inf
-        with np.errstate(invalid="ignore", divide="ignore"):
-            distance[order] += np.where(spread > 0.0, gap / spread, 0.0)
+        is_spread = spread > 0.0
+        distance[order[is_spread]] += gap[is_spread] / spread[is_spread]
     distance[_is_repeated(losses, front)] = 0.0
     return distance
 
