@@ -218,10 +218,11 @@ def test_a_run_without_evaluations_has_an_empty_curve() -> None:
 def test_arguments_are_left_untouched(rng: np.random.Generator) -> None:
     problem = box(best=np.full(2, 0.1), front=np.full((1, 2), 0.1), log_objectives=(True, False))
     values = rng.uniform(0.1, 1.0, size=(20, 2))
-    values.flags.writeable = False
+    before = values.copy()
     hypervolume_curve(problem, values)
     attainment_surfaces(problem, [values, values])
     best_curve(ellipsoid(2), values[:, :1])
+    np.testing.assert_array_equal(values, before)
 
 
 @pytest.mark.parametrize(
