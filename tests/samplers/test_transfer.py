@@ -417,3 +417,14 @@ def test_the_scale_is_the_one_on_which_the_losses_are_smooth(name: str, seed: in
     chosen = _best_on_its_scale(inform([], X, scores, np.arange(2), is_used))
     expected = scale(losses(X))
     np.testing.assert_allclose(chosen.y, (expected - expected.mean()) / expected.std())
+
+
+def test_four_threads_share_a_sampler_and_repeat_nothing() -> None:
+    study = new_study(TransferSampler([past_of(bowl)], seed=0))
+
+    def objective(trial: optuna.Trial) -> list[float]:
+        return bowl({name: trial.suggest_float(name, 0.0, 1.0) for name in ("x", "y")})
+
+    study.optimize(objective, n_trials=20, n_jobs=4)
+    assert all(t.state == TrialState.COMPLETE for t in study.trials)
+    assert len({tuple(t.params.values()) for t in study.trials}) == 20

@@ -20,7 +20,8 @@ from studies import (
     two_losses,
 )
 
-from metatpe import transfer_history
+from metatpe import MetaTPESampler, transfer_history
+from metatpe.baselines import WarmStartSampler
 from metatpe.past.read.storage import open_storage
 from metatpe.study.record import start_of
 from samplers.five import EVERY, LEARNING, Make, pasts, with_and_without
@@ -50,9 +51,11 @@ def test_four_threads_share_a_sampler(
     study.optimize(in_square, n_trials=10, n_jobs=4)
     assert [t.state for t in study.trials] == [TrialState.COMPLETE] * 10
     assert len(transfer_history(study)) == 10
-    # A model may choose a corner of the space twice (`test_repeats`), and nothing else.
-    inner = [c for c in configurations(study) if not {v for _, v in c} <= {0.0, 1.0}]
-    assert len(set(inner)) == len(inner)
+    found = configurations(study)
+    if make.kind not in (MetaTPESampler, WarmStartSampler):
+        # Models choose a corner of the space again: a known defect, see `test_repeats`.
+        found = [c for c in found if not {v for _, v in c} <= {0.0, 1.0}]
+    assert len(set(found)) == len(found)
     assert all(in_space(t.params, SQUARE) for t in study.trials)
     assert starts(study) == ([0, 1, 2, 3] if n_sources else [])
 
