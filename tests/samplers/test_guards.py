@@ -122,8 +122,9 @@ def weights_of(
     moment: Moment, past: Past, *, has_start: bool = False, **given: Any
 ) -> tuple[Floats, tuple[int, ...]]:
     tpe = DensityRatio(n_mc_samples=100, **given)
-    good = tpe.of_study(moment).good
-    return tpe.weigh(moment, good, tpe.of_past(past), has_start=has_start)
+    densities = tpe.of_past(past)
+    good = tpe.of_study(moment, densities).good
+    return tpe.weigh(moment, good, densities, has_start=has_start)
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.3])
@@ -192,10 +193,9 @@ def test_by_the_rules_of_the_paper_the_weights_are_the_similarities(
     X = random_points(MIXED.columns, 30, rng)
     moment = moment_of(trials_of(X, bowl(X)))
     weights, kept = weights_of(moment, past, has_start=True, rules=Rules.none())
-    good = DensityRatio(rules=Rules.none()).of_study(moment).good
-    s, expected_kept = past.densities(0.1, keeps_front=False).similarities(
-        good, eta=2.5, n_mc_samples=100, keeps_one=False
-    )
+    densities = past.densities(0.1, keeps_front=False)
+    good = DensityRatio(rules=Rules.none()).of_study(moment, densities).good
+    s, expected_kept = densities.similarities(good, eta=2.5, n_mc_samples=100, keeps_one=False)
     np.testing.assert_allclose(weights, task_weights(s))
     assert kept == expected_kept
 
@@ -214,8 +214,9 @@ def test_first_configurations_that_turn_out_bad_do_not_widen_the_kernels_of_bad_
     moment = moment_of(trials)
     is_good = split(moment.observations.losses, moment.observations.violation, 0.1)
     own = moment.observations.X[:10][~is_good[:10]]
-    with_rule = DensityRatio().of_study(moment)
-    without = DensityRatio(rules=replace(Rules(), widths=False)).of_study(moment)
+    densities = Past([], MIXED).densities(0.1)
+    with_rule = DensityRatio().of_study(moment, densities)
+    without = DensityRatio(rules=replace(Rules(), widths=False)).of_study(moment, densities)
     np.testing.assert_array_equal(with_rule.bad.bandwidth, bandwidths(MIXED.columns, own))
     bad = moment.observations.X[~is_good]
     np.testing.assert_array_equal(without.bad.bandwidth, bandwidths(MIXED.columns, bad))

@@ -24,6 +24,8 @@ from metatpe.tpe.kde import (
     kernel_mass,
     log2_in_cells,
     mass_inside,
+    sample,
+    sample_kernels,
 )
 
 CONTINUOUS = FloatDistribution(0, 1)
@@ -47,6 +49,25 @@ with_missing = pytest.mark.parametrize("missing", [0.0, 0.3, 1.0], ids="missing=
 
 def columns_of(*distributions: BaseDistribution) -> Columns:
     return Space({f"x{i}": distribution for i, distribution in enumerate(distributions)}).columns
+
+
+def drawn_from(parzen: Parzen, n: int, rng: np.random.Generator) -> Floats:
+    """Draw points, column by column from the marginals."""
+    return sample([parzen], [n], rng=rng)
+
+
+def drawn_around(parzen: Parzen, n: int, rng: np.random.Generator) -> Floats:
+    """Draw points around one centre each, from the density without its uniform component."""
+    centers, h = parzen.centers[None], parzen.bandwidth[None]
+    return np.asarray(sample_kernels(parzen.columns, centers, h, n, rng=rng)[0])
+
+
+def marginal(parzen: Parzen, j: int) -> tuple[Floats, Floats]:
+    """Return the marginal density of a column in cells, and their widths."""
+    if parzen.columns.edges[j] is not None:
+        return parzen.marginal(j)
+    density, widths = parzen.gaussian_marginals([j])
+    return density[:, 0], widths
 
 
 @of_every_kind
@@ -133,7 +154,7 @@ def test_choices_have_no_order_however_many_there_are(rng: np.random.Generator) 
         density = pdf(Parzen(columns, X[:1]), X)
         np.testing.assert_allclose(density[0], (1 + 0.9 * k) / 2)
         np.testing.assert_allclose(density[1:], (1 + 0.1 * k / (k - 1)) / 2)
-        drawn = Parzen(columns, X[:1]).sample(1000, rng=rng)
+        drawn = drawn_from(Parzen(columns, X[:1]), 1000, rng)
         assert np.mean(drawn == X[0]) == pytest.approx(0.45 + 0.5 / k, abs=0.08)
 
 
@@ -199,7 +220,7 @@ def test_working_in_blocks_changes_nothing(
 def test_single_precision_is_right_to_three_digits(rng: np.random.Generator) -> None:
     columns = MIXED.columns
     parzen = Parzen(columns, random_points(columns, 60, rng, 0.2))
-    X = np.vstack([parzen.sample_kernels(200, rng=rng), rng.random((200, 5))])
+    X = np.vstack([drawn_around(parzen, 200, rng), rng.random((200, 5))])
     coarse = parzen.log_pdf(Points.of(columns, X, is_coarse=True))
     np.testing.assert_allclose(coarse, np.log(pdf(parzen, X)), atol=1e-3)
 
@@ -322,7 +343,7 @@ def test_a_marginal_is_the_sum_of_the_joint_density(
     X, volumes = whole_space(columns, 1)
     mass = volumes * pdf(parzen, X)
     for j in range(len(columns)):
-        density, widths = parzen.marginal(j)
+        density, widths = marginal(parzen, j)
         summed = np.bincount(columns.cells(X[:, j], j), weights=mass)
         np.testing.assert_allclose(density * widths, summed, rtol=1e-10)
         own = parzen.reduced([j])
@@ -337,7 +358,7 @@ def test_a_continuous_marginal_is_the_reduced_density_in_fine_cells(
 ) -> None:
     parzen = Parzen(MIXED.columns, random_points(MIXED.columns, 12, rng, missing))
     for j in (0, 1):
-        density, widths = parzen.marginal(j)
+        density, widths = marginal(parzen, j)
         assert widths.sum() == pytest.approx(1.0)
         assert widths.max() <= parzen.bandwidth[j] / 2
         middles = np.cumsum(widths) - widths / 2
@@ -365,11 +386,11 @@ def test_each_column_of_a_sample_follows_the_marginal(
 ) -> None:
     columns, n = SPACES[name].columns, 4000
     parzen = Parzen(columns, random_points(columns, 6, rng, 0.2))
-    X = parzen.sample(n, rng=rng) if uniform else parzen.sample_kernels(n, rng=rng)
+    X = drawn_from(parzen, n, rng) if uniform else drawn_around(parzen, n, rng)
     assert X.shape == (n, len(columns))
     np.testing.assert_array_equal(columns.snap(X), X)
     for j in range(len(columns)):
-        density, widths = parzen.marginal(j)
+        density, widths = marginal(parzen, j)
         mass = widths * (density if uniform else (7 * density - 1) / 6)  # of six centres
         if columns.n_cells[j] == 0:
             borders, cdf = np.cumsum(np.append(0, widths)), np.cumsum(np.append(0, mass))
@@ -393,7 +414,7 @@ def test_a_sample_around_the_centres_follows_the_joint_density(rng: np.random.Ge
     parzen = Parzen(columns, random_points(columns, 4, rng, 0.2))
     X, volumes = whole_space(columns, 1)
     expected = n * volumes * pdf(parzen, X, uniform=False)
-    drawn = parzen.sample_kernels(n, rng=rng)
+    drawn = drawn_around(parzen, n, rng)
     cells = [columns.cells(rows[:, j], j) for rows in (X, drawn) for j in range(3)]
     np.testing.assert_array_equal(np.ravel_multi_index(cells[:3], columns.n_cells), range(len(X)))
     index = np.ravel_multi_index(cells[3:], columns.n_cells)
@@ -403,8 +424,8 @@ def test_a_sample_around_the_centres_follows_the_joint_density(rng: np.random.Ge
 def test_candidates_forget_which_coordinates_belong_together(rng: np.random.Generator) -> None:
     columns = columns_of(CONTINUOUS, CONTINUOUS)
     parzen = Parzen(columns, np.array([[0.1, 0.1], [0.9, 0.9]] * 20))
-    assert np.corrcoef(parzen.sample_kernels(3000, rng=rng).T)[0, 1] > 0.7
-    assert abs(np.corrcoef(parzen.sample(3000, rng=rng).T)[0, 1]) < 0.1
+    assert np.corrcoef(drawn_around(parzen, 3000, rng).T)[0, 1] > 0.7
+    assert abs(np.corrcoef(drawn_from(parzen, 3000, rng).T)[0, 1]) < 0.1
 
 
 @of_every_kind
@@ -415,7 +436,7 @@ def test_samples_lie_in_the_cube_however_narrow_the_kernels(
     for x in (0.0, 1.0, 0.5):
         centers = columns.snap(np.full((20, len(columns)), x))
         parzen = Parzen(columns, centers, np.full(len(columns), 1e-6))
-        X = np.vstack([parzen.sample(500, rng=rng), parzen.sample_kernels(500, rng=rng)])
+        X = np.vstack([drawn_from(parzen, 500, rng), drawn_around(parzen, 500, rng)])
         assert ((X >= 0.0) & (X <= 1.0)).all()
 
 

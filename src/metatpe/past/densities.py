@@ -59,9 +59,17 @@ class PastDensities:
         ]
         self._nodes: Recent[tuple[tuple[int, ...], int], list[Nodes]] = Recent(_MAX_NODES)
         self._pools: Recent[tuple[int, ...], tuple[Pool, Pool]] = Recent(_MAX_POOLS)
+        self._targets: Recent[bytes, Parzen] = Recent(1)
         self._similarities: Recent[bytes, tuple[Floats, tuple[int, ...]]] = Recent(1)
         self._agreement: Recent[bytes, Floats] = Recent(1)
         self._ratios = (np.empty((0, len(columns))), np.empty((len(rows), 0)))
+
+    def target(self, X: Floats) -> Parzen:  # (n_good, d)
+        """Return the density of the study's good observations.
+
+        They stay the same whenever a new observation is bad; so does the last result.
+        """
+        return self._targets.get(X.tobytes(), lambda: Parzen(self._columns, X))
 
     # Algorithm 1: the task kernel ----------------------------------------------------------------
 
@@ -70,7 +78,7 @@ class PastDensities:
     ) -> tuple[Floats, tuple[int, ...]]:  # (M,), indices of columns
         """Return the similarity of each past task to the study, and the kept columns.
 
-        The good observations stay the same whenever a new one is bad; so does the last result.
+        As with `target`, the last result is kept.
 
         Args:
             good: The density of the study's good observations.

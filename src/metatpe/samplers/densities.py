@@ -40,7 +40,7 @@ class DensityRatio:
         """Return both densities of each past task, made once."""
         return past.densities(self.gamma, keeps_front=self.rules.front)
 
-    def of_study(self, moment: Moment) -> Densities:
+    def of_study(self, moment: Moment, past: PastDensities) -> Densities:
         """Sort the observations; return the densities of the good ones and of the bad ones.
 
         What is being evaluated stands on the bad side.
@@ -57,7 +57,7 @@ class DensityRatio:
         if len(moment.running):
             bad = np.vstack([bad, moment.running])
             is_own = np.append(is_own, ~moment.is_running_start)
-        good = Parzen(columns, done.X[is_good])
+        good = past.target(done.X[is_good])
         # Rule `widths`: the kernels of bad observations are as wide as the study's own ones say.
         if not self.rules.widths or len(bad) > MAX_OWN or not is_own.any():
             return Densities(good, Parzen.of_some(columns, bad, MAX_OWN))

@@ -151,7 +151,7 @@ class MetaTPESampler(PastSampler):
             return plan
         tpe, known = self._tpe, self.past_in(moment.space)
         past = tpe.of_past(known)  # line 6: both densities of each past task, made once
-        target = tpe.of_study(moment)  # line 13: sort the observations, build both densities
+        target = tpe.of_study(moment, past)  # line 13: sort the observations, both densities
         weights, kept = tpe.weigh(  # line 16: Algorithm 1, and two guards
             moment, target.good, past, has_start=self.has_warm_start
         )

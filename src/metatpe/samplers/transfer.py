@@ -154,7 +154,8 @@ class TransferSampler(PastSampler):
     ) -> Plan:
         """Choose the candidate with the best ratio of densities, with or without the past."""
         tpe = DensityRatio(rules=self.rules)
-        densities, target = tpe.of_past(past), tpe.of_study(moment)
+        densities = tpe.of_past(past)
+        target = tpe.of_study(moment, densities)
         weights, _ = tpe.weigh(moment, target.good, densities, has_start=self.has_warm_start)
         if is_own:
             weights = np.eye(1, len(weights))[0]

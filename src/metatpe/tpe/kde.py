@@ -320,14 +320,7 @@ class Parzen:
         return log_density
 
     def marginal(self, j: int) -> tuple[Floats, Floats]:
-        """Return the marginal density of a column and the width of the cells that it is given on.
-
-        Exact for a discrete column, one entry a cell; for a continuous one, the density in the
-        middle of cells that are at most half a bandwidth wide.
-        """
-        if self.columns.edges[j] is None:
-            density, widths = self.gaussian_marginals([j])
-            return density[:, 0], widths
+        """Return the marginal density of a discrete column in each cell, and the cells' widths."""
         edges, centers = self.columns.edges[j], self.centers[:, j]
         assert edges is not None
         present = centers[~np.isnan(centers)]
@@ -338,7 +331,10 @@ class Parzen:
         return (kernels + n_flat) / (len(centers) + 1), widths
 
     def gaussian_marginals(self, js: Sequence[int]) -> tuple[Floats, Floats]:  # (G, c), (G,)
-        """Return the marginal densities of continuous columns in the middle of G common cells."""
+        """Return the marginal densities of continuous columns in the middle of G common cells.
+
+        The cells are at most half a bandwidth wide.
+        """
         h = self.bandwidth[list(js)][:, None]  # (c, 1)
         centers = self._rows[list(js)]  # (c, n)
         n_cells = math.ceil(max(32.0, 2.0 / h.min()))
@@ -365,16 +361,6 @@ class Parzen:
             np.exp(kernels, out=kernels)
             total += (kernels @ weights[:, block])[:, :, 0]
         return total.T / (len(self.centers) + 1), np.full(n_cells, 1.0 / n_cells)
-
-    def sample(self, n: int, *, rng: np.random.Generator) -> Floats:  # (n, d)
-        """Draw points, column by column from the marginals."""
-        return sample([self], [n], rng=rng)
-
-    def sample_kernels(self, n: int, *, rng: np.random.Generator) -> Floats:  # (n, d)
-        """Draw points around one centre each, from the density without its uniform component."""
-        centers, h = self.centers[None], self.bandwidth[None]
-        drawn: Floats = sample_kernels(self.columns, centers, h, n, rng=rng)[0]
-        return drawn
 
     @cached_property
     def has(self) -> Mask:  # (d,)
