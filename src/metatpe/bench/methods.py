@@ -140,10 +140,7 @@ def _ensemble(
     acquisition: Literal["ehvi", "parego"],
 ) -> BaseSampler:
     return sampler(
-        start.past,
-        acquisition=acquisition,
-        n_startup_trials=start.n_start,
-        seed=start.seed,
+        start.past, acquisition=acquisition, n_startup_trials=start.n_start, seed=start.seed
     )
 
 
@@ -180,11 +177,7 @@ _WITH_PAST = (
         settings=_TPE_SETTINGS,
     ),
     Method(
-        "transfer",
-        "TransferSampler with the past tasks",
-        _transfer,
-        first="own",
-        uses_past=True,
+        "transfer", "TransferSampler with the past tasks", _transfer, first="own", uses_past=True
     ),
     Method(
         "naive-meta-tpe",
@@ -216,9 +209,7 @@ _WITHOUT_PAST = (
         lambda start: optuna.samplers.RandomSampler(seed=start.seed),
     ),
     Method(
-        "optuna-tpe",
-        "Optuna's TPESampler",
-        lambda start: _optuna_tpe(start, multivariate=False),
+        "optuna-tpe", "Optuna's TPESampler", lambda start: _optuna_tpe(start, multivariate=False)
     ),
     Method(
         "optuna-tpe-multivariate",

@@ -39,14 +39,7 @@ from metatpe.bench.methods import Method, Setup, get_method
 from metatpe.bench.past import past_task
 from metatpe.bench.plan import Run
 from metatpe.bench.problems import Params, Problem, get_problem
-from metatpe.bench.records import (
-    Corrupt,
-    Evaluation,
-    Record,
-    prepare,
-    read_finished,
-    write_record,
-)
+from metatpe.bench.records import Corrupt, Evaluation, Record, prepare, read_finished, write_record
 from metatpe.study.access import is_enqueued
 from metatpe.study.record import transfer_history
 

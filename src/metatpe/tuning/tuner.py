@@ -34,17 +34,7 @@ from metatpe.past.read.studies import load_tasks
 from metatpe.samplers.meta_tpe import MetaTPESampler
 from metatpe.samplers.transfer import TransferSampler
 from metatpe.tuning.objective import Command, Function
-from metatpe.tuning.worker import (
-    ERROR,
-    Asked,
-    Broken,
-    Finished,
-    Idle,
-    Open,
-    Ready,
-    Remark,
-    work,
-)
+from metatpe.tuning.worker import ERROR, Asked, Broken, Finished, Idle, Open, Ready, Remark, work
 
 SamplerName = Literal["meta-tpe", "transfer"]
 _SAMPLERS: dict[SamplerName, type[MetaTPESampler] | type[TransferSampler]] = {

@@ -14,13 +14,7 @@ from typing import Any, NamedTuple
 import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure as Picture
-from matplotlib.ticker import (
-    FixedLocator,
-    LogLocator,
-    MaxNLocator,
-    NullLocator,
-    ScalarFormatter,
-)
+from matplotlib.ticker import FixedLocator, LogLocator, MaxNLocator, NullLocator, ScalarFormatter
 
 from metatpe.bench.problems import Floats
 

@@ -24,12 +24,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from optuna.exceptions import ExperimentalWarning, StorageInternalError
-from optuna.storages import (
-    BaseStorage,
-    GrpcStorageProxy,
-    JournalStorage,
-    RDBStorage,
-)
+from optuna.storages import BaseStorage, GrpcStorageProxy, JournalStorage, RDBStorage
 from optuna.storages.journal import JournalFileBackend
 
 from metatpe.study.access import as_storage

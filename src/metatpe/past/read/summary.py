@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import optuna
-from optuna.distributions import (
-    BaseDistribution,
-)
+from optuna.distributions import BaseDistribution
 from optuna.storages import BaseStorage
 from optuna.study import Study, StudyDirection
 from optuna.trial import create_trial
