@@ -8,7 +8,7 @@ With y_s(n) the measure of the run with seed s after n evaluations:
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -28,6 +28,13 @@ def grouped(traces: Sequence[Trace], key: Callable[[Run], K]) -> dict[K, list[Tr
     for trace in sorted(traces, key=lambda t: t.run.seed):
         groups.setdefault(key(trace.run), []).append(trace)
     return groups
+
+
+def labelled(table: Table, **labels: Any) -> Table:
+    """Return a table with columns of one value each before its own."""
+    for place, (name, value) in enumerate(labels.items()):
+        table.insert(place, name, value)
+    return table
 
 
 def mean_curve(traces: Sequence[Trace], measure: Measure | None = None) -> Table:

@@ -16,6 +16,7 @@ import numpy as np
 from optuna.distributions import FloatDistribution
 
 from metatpe.bench.figures.figure import Figure, Measure, Table
+from metatpe.bench.figures.style import FRONT, METHODS, count_axis, legend_below, panels
 from metatpe.bench.problems import Floats
 from metatpe.bench.records import Trace
 from metatpe.bench.run import in_one_thread
@@ -40,6 +41,7 @@ SIZES = {
     "observations": [(_TASKS, n) for n in (50, 100, 200, 500, 1000, 2000, 5000, 10_000)],
     "tasks": [(k, _OBSERVATIONS) for k in (1, 2, 5, 10, 20, 50)],
 }
+_WIDTH = 1.1  # of all lines
 _PAPER = 1e-4  # seconds, for 5 past tasks with 200 observations
 
 
@@ -121,33 +123,20 @@ def _table_of_times(traces: Sequence[Trace], measure: Measure) -> Table:
 
 
 def _draw(table: Table) -> Picture:
-    from metatpe.bench.figures.style import FRONT, METHODS, count_axis, legend_below, panels
-
     picture, axes = panels(1, 2, 2.5, sharey=True)
-    lines = {"update_seconds": METHODS["meta-tpe"], "first_seconds": METHODS["mo-tpe"]}
-    labels = {
-        "update_seconds": "an update",
-        "first_seconds": "the first, with the past tasks' models",
-    }
+    curves = (
+        ("update_seconds", "an update", METHODS["meta-tpe"]),
+        ("first_seconds", "the first, with the past tasks' models", METHODS["mo-tpe"]),
+    )
     xlabels = {"observations": "observations of each of 5 past tasks"}
     xlabels["tasks"] = "past tasks with 200 observations each"
     for axis, (varied, xlabel) in zip(axes[0], xlabels.items(), strict=True):
         rows = table[table["varied"] == varied]
-        for column, line in lines.items():
-            axis.plot(
-                rows[varied],
-                1e3 * rows[column],
-                color=line.colour,
-                linestyle=line.dashes,
-                marker=line.marker,
-                label=labels[column],
-            )
-        axis.axhline(
-            1e3 * _PAPER,
-            color=FRONT.colour,
-            linestyle=FRONT.dashes,
-            label="an update in the paper: 5 tasks × 200",
-        )
+        for column, label, line in curves:
+            look = line._replace(width=_WIDTH).look
+            axis.plot(rows[varied], 1e3 * rows[column], **look, label=label)
+        look = FRONT._replace(width=_WIDTH).look
+        axis.axhline(1e3 * _PAPER, **look, label="an update in the paper: 5 tasks × 200")
         axis.set(xlabel=xlabel, yscale="log")
         count_axis(axis, rows[varied].tolist())
     axes[0, 0].set_ylabel("milliseconds")
