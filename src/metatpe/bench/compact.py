@@ -29,8 +29,8 @@ from metatpe.bench.records import (
     prepare,
     read_file,
     read_records,
-    write_whole,
 )
+from metatpe.past.read.task_file import write_whole
 
 _DIGITS = 7
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, TypeVar
 
 import moocore
@@ -47,10 +47,11 @@ class Grid:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "values", read_only(self.values))
-        n = math.prod(self.shape)
+        shape = tuple(map(len, self.levels.values()))
+        n = math.prod(shape)
         if self.values.ndim != 3 or len(self.values) != n:
             raise ValueError(
-                f"a grid of {self.shape} levels needs a table of shape ({n}, repeats, "
+                f"a grid of {shape} levels needs a table of shape ({n}, repeats, "
                 f"objectives), but got {self.values.shape}."
             )
         if not np.isfinite(self.values).all():
@@ -59,11 +60,6 @@ class Grid:
                 f"a table must be finite, but rows {rows[:5].tolist()} are not; "
                 "pad failed evaluations with the worst values."
             )
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The number of levels of each parameter."""
-        return tuple(len(values) for values in self.levels.values())
 
     @property
     def space(self) -> dict[str, BaseDistribution]:
@@ -94,10 +90,6 @@ class Grid:
             row = row * len(values) + level
         return row
 
-    def evaluate(self, params: Params, seed: int) -> tuple[float, ...]:
-        """Return the objectives of a configuration of `space`."""
-        return _entry(self.values, self.row(params), seed)
-
 
 @dataclass(frozen=True, eq=False)
 class Branches:
@@ -109,9 +101,8 @@ class Branches:
     @property
     def space(self) -> dict[str, BaseDistribution]:
         """The search space: the branch, then the parameters of each."""
-        parts = (table.space for table in self.tables.values())
         branch = CategoricalDistribution(tuple(self.tables))
-        return {self.parameter: branch, **_joined(parts)}
+        return {self.parameter: branch, **_joined(t.space for t in self.tables.values())}
 
     @property
     def conditions(self) -> dict[str, tuple[str, Any]]:
@@ -139,18 +130,15 @@ class Branches:
         branch = params[self.parameter]
         return self._first_rows[branch] + self.tables[branch].row(params)
 
-    def evaluate(self, params: Params, seed: int) -> tuple[float, ...]:
-        """Return the objectives of a configuration of `space`."""
-        return _entry(self.values, self.row(params), seed)
-
 
 def _joined(parts: Iterable[dict[str, T]]) -> dict[str, T]:
     return {name: value for part in parts for name, value in part.items()}
 
 
-def _entry(values: Floats, row: int, seed: int) -> tuple[float, ...]:
-    repeat = repeats(seed, np.array([row]), values.shape[1])[0]
-    return tuple(values[row, repeat].tolist())
+def _evaluate(table: Grid | Branches, params: Params, seed: int) -> tuple[float, ...]:
+    row = table.row(params)
+    repeat = repeats(seed, np.array([row]), table.values.shape[1])[0]
+    return tuple(table.values[row, repeat].tolist())
 
 
 def repeats(seed: int, rows: Ints, n_repeats: int) -> Ints:  # (k,) -> (k,)
@@ -184,7 +172,7 @@ def tabular_problem(
         space=table.space,
         directions=tuple(directions),
         objective_names=tuple(objective_names),
-        function=table.evaluate,
+        function=partial(_evaluate, table),
         best=losses.min(axis=0) * signs(directions),
         worst=losses.max(axis=0) * signs(directions),
         log_objectives=tuple(log_objectives),

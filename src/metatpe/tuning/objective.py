@@ -251,14 +251,22 @@ class Command:
 
     def _text(self, trial: Trial, name: str) -> str:
         distribution = self.space[name]
+        value = suggest(trial, name, distribution)
         if isinstance(distribution, CategoricalDistribution):
-            value = trial.suggest_categorical(name, distribution.choices)
             return self.texts[name][distribution.choices.index(value)]
-        assert isinstance(distribution, FloatDistribution | IntDistribution)
-        low, high, log = distribution.low, distribution.high, distribution.log
-        if isinstance(distribution, IntDistribution):
-            return str(trial.suggest_int(name, int(low), int(high), log=log))
-        return repr(trial.suggest_float(name, low, high, log=log))
+        return repr(value)
+
+
+def suggest(trial: Trial, name: str, distribution: BaseDistribution) -> Any:
+    """Ask a trial for the value of one parameter."""
+    if isinstance(distribution, CategoricalDistribution):
+        return trial.suggest_categorical(name, distribution.choices)
+    if isinstance(distribution, IntDistribution):
+        low, high, step = distribution.low, distribution.high, distribution.step
+        return trial.suggest_int(name, low, high, step=step, log=distribution.log)
+    assert isinstance(distribution, FloatDistribution)
+    bounds = distribution.low, distribution.high
+    return trial.suggest_float(name, *bounds, step=distribution.step, log=distribution.log)
 
 
 def _distribution(placeholder: str) -> BaseDistribution:
