@@ -223,9 +223,7 @@ def signs(directions: Sequence[Direction]) -> Floats:  # (m,)
 
 
 def read_only(values: Floats) -> Floats:
-    """Return `values`, or a view of them that cannot be written to."""
-    if not values.flags.writeable:
-        return values
+    """Return a view of values that cannot be written to."""
     view = values.view()
     view.flags.writeable = False
     return view
@@ -244,12 +242,8 @@ def _is_in(distribution: Any, value: Any) -> bool:
 def _families() -> dict[str, ModuleType]:
     from metatpe.bench import families
 
-    names = (module.name for module in pkgutil.iter_modules(families.__path__))
-    return {
-        name: importlib.import_module(f"{families.__name__}.{name}")
-        for name in sorted(names)
-        if not name.startswith("_")
-    }
+    names = sorted(module.name for module in pkgutil.iter_modules(families.__path__))
+    return {name: importlib.import_module(f"{families.__name__}.{name}") for name in names}
 
 
 def suite_names() -> tuple[str, ...]:

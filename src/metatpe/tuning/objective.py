@@ -25,7 +25,7 @@ import signal
 import subprocess
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
@@ -241,13 +241,17 @@ class Command:
             EvaluationError: It does not end well, or its last line is something else.
         """
         values = {name: self._text(trial, name) for name in self.space}
-        filled = [_filled(argument, values) for argument in self.arguments]
+        filled = [
+            _PLACEHOLDER.sub(lambda match: values[match[1]] if match[1] else match[0][0], argument)
+            for argument in self.arguments
+        ]
         environment = {**os.environ, "METATPE_TRIAL": str(trial.number)}
         with output.out.open("wb") as out, output.err.open("wb") as err:
             code = _run(filled, environment, out, err)
         if code:
-            raise EvaluationError(f"the command ended with {_ending(code)}.")
-        return parse_values(_last_line(output.out), names)
+            raise EvaluationError(f"the command ended with {ending(code)}.")
+        lines = _end_of(output.out, 1_000_000).strip().splitlines() or [""]
+        return parse_values(lines[-1].strip(), names)
 
     def _text(self, trial: Trial, name: str) -> str:
         distribution = self.space[name]
@@ -279,10 +283,6 @@ def _distribution(placeholder: str) -> BaseDistribution:
     return distribution
 
 
-def _filled(argument: str, values: Mapping[str, str]) -> str:
-    return _PLACEHOLDER.sub(lambda match: values[match[1]] if match[1] else match[0][0], argument)
-
-
 def _run(arguments: list[str], environment: dict[str, str], out: Any, err: Any) -> int:
     """Run a command in a group of its own, which ends with it, and return its exit code."""
     process = subprocess.Popen(
@@ -312,13 +312,9 @@ def _end(process: subprocess.Popen[bytes], number: int) -> None:
             process.send_signal(number)
 
 
-def _ending(code: int) -> str:
-    return f"signal {-code}" if code < 0 else f"exit code {code}"
-
-
-def _last_line(path: Path) -> str:
-    lines = _end_of(path, 1_000_000).strip().splitlines()
-    return lines[-1].strip() if lines else ""
+def ending(code: int | None) -> str:
+    """Return how a process ended, in two words."""
+    return f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
 
 
 def parse_values(line: str, names: Sequence[str] | None) -> float | list[float]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from metatpe.bench.figures import style
 from metatpe.bench.figures.curves import grouped, labelled
-from metatpe.bench.figures.figure import Figure, Measure, Table
+from metatpe.bench.figures.figure import SUITES, Figure, Measure, Table
 from metatpe.bench.metrics import attainment_surfaces
 from metatpe.bench.plan import Run, plan
 from metatpe.bench.problems import Floats, Problem, get_problem, problem_names
@@ -142,8 +142,8 @@ def _finish(axis: Any, problem: Problem, front: Floats, middle: Floats) -> None:
         style.log_ticks(axis.yaxis, limits[:, 0])
 
 
-def _figure(suite: str, title: str) -> Figure:
-    return Figure(
+FIGURES = tuple(
+    Figure(
         name=f"eaf-{suite}",
         about=f"objective values that half of the runs reach (25 to 75 % as bands) on {title}",
         numbers=_table_of_surfaces,
@@ -151,6 +151,5 @@ def _figure(suite: str, title: str) -> Figure:
         problems=problem_names(suite),
         plan=partial(_plan, suite),
     )
-
-
-FIGURES = (_figure("hpolib", "HPOlib"), _figure("nmt", "NMT-Bench"))
+    for suite, title in SUITES.items()
+)

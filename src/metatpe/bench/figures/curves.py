@@ -37,11 +37,10 @@ def labelled(table: Table, **labels: Any) -> Table:
     return table
 
 
-def mean_curve(traces: Sequence[Trace], measure: Measure | None = None) -> Table:
+def mean_curve(traces: Sequence[Trace], measure: Measure) -> Table:
     """Return the mean of runs that differ in their seed alone, one row an evaluation."""
     import pandas as pd
 
-    measure = measure or Measure()
     problem = get_problem(traces[0].run.problem)
     curves = np.stack(
         [progress_curve(problem, t.values, scale=measure.scale, raw=measure.raw) for t in traces]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from metatpe.bench.figures.figure import Figure, Measure, Table
+from metatpe.bench.figures.figure import SUITES, Figure, Measure, Table
 from metatpe.bench.figures.style import ORDERED, legend_under, panels, title_of
 from metatpe.bench.problems import Problem, get_suite, problem_names
 from metatpe.bench.records import Trace
@@ -64,14 +64,12 @@ def _draw(table: Table) -> Picture:
     cumulated = table[table["count_of"] == CUMULATED]
     for axis, (suite, share) in zip(axes[0], _SHARES.items(), strict=False):
         here = cumulated[cumulated["problem"].str.startswith(f"{suite}/")]
-        for line, (problem, rows) in zip(
-            ORDERED, here.groupby("problem", sort=False), strict=False
-        ):
+        groups = here.groupby("problem", sort=False)
+        for line, (problem, rows) in zip(ORDERED, groups, strict=False):
             x, count = [0, *rows["x"]], [0, *rows["count"]]
             look = {**line.look, "markevery": (0.1, 0.2), "label": title_of(problem)}
             axis.step(x, count, where="post", **look)
-        title = {"hpolib": "HPOlib", "nmt": "NMT-Bench"}[suite]
-        axis.set(title=f"best {share:.0%} of {title}", xlabel="configuration (row)")
+        axis.set(title=f"best {share:.0%} of {SUITES[suite]}", xlabel="configuration (row)")
         axis.set(ylabel="cumulated count", xlim=(0, None), ylim=(0, None))
         legend_under(axis)
     _draw_bars(axes[0, 2], table[table["count_of"] == BPE])

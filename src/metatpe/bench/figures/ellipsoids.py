@@ -7,6 +7,7 @@ same c, each with observations of its own. The target has its centre at 0.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,15 +36,12 @@ def _runs(
     n_start: int = N_START,
 ) -> tuple[Run, ...]:
     """Return the runs of TPE and those of methods with their past, seed by seed."""
-    variants = [((_TPE,), None), *with_past]
-    return tuple(
-        run
-        for seed in seeds
-        for methods, past in variants
-        for run in plan(
-            [target], methods, [seed], past=past, n_start=n_start, n_evaluations=_N_EVALUATIONS
-        )
-    )
+    runs: list[Run] = []
+    planned = partial(plan, [target], n_start=n_start, n_evaluations=_N_EVALUATIONS)
+    for seed in seeds:
+        for methods, past in [((_TPE,), None), *with_past]:
+            runs += planned(methods, [seed], past=past)
+    return tuple(runs)
 
 
 def _columns(rows: Table) -> tuple[Any, Any, Any]:
@@ -71,7 +69,7 @@ def _numbers_of_centres(traces: Sequence[Trace], measure: Measure) -> Table:
     )
     parts = []
     for (method, c), members in sorted(groups.items(), key=lambda g: (g[0][0], g[0][1] or 0)):
-        part = mean_curve(members).assign(weight=_median_weight(members))
+        part = mean_curve(members, measure).assign(weight=_median_weight(members))
         parts.append(labelled(part, method=method, c=c))
     return pd.concat(parts, ignore_index=True).astype({"c": "Int64", "weight": float})
 
@@ -138,7 +136,7 @@ def _numbers_of_tasks(traces: Sequence[Trace], measure: Measure) -> Table:
         for n_tasks in (0, *_N_TASKS):
             key = (_around(_LARGE, c) if n_tasks else "", n_tasks)
             if key in groups:
-                parts.append(labelled(mean_curve(groups[key]), c=c, tasks=n_tasks))
+                parts.append(labelled(mean_curve(groups[key], measure), c=c, tasks=n_tasks))
     return pd.concat(parts, ignore_index=True)
 
 

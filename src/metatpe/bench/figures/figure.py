@@ -22,6 +22,7 @@ from metatpe.bench.records import Trace
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Picture
 
+SUITES = {"hpolib": "HPOlib", "nmt": "NMT-Bench"}  # those of most figures, and their titles
 Table = Any  # pandas.DataFrame, which is loaded only when something is drawn
 
 

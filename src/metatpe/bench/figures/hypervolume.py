@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from metatpe.bench.figures import style
 from metatpe.bench.figures.curves import grouped, labelled, mean_curve
-from metatpe.bench.figures.figure import Figure, Measure, Table
+from metatpe.bench.figures.figure import SUITES, Figure, Measure, Table
 from metatpe.bench.methods import get_method, method_names
 from metatpe.bench.metrics import hypervolume_curve
 from metatpe.bench.plan import N_START, Run, plan
@@ -142,29 +142,20 @@ def _finish_column(axes: Sequence[Any], problem: str) -> None:
         style.count_axis(axis, (5, 10, 20, 50, 100))
 
 
-def _of_methods(suite: str, title: str) -> Figure:
-    return Figure(
-        name=f"hv-{suite}",
-        about=f"normalised hypervolume of all methods over evaluations on {title}",
-        numbers=partial(_table_of_curves, "method", lambda run: run.method),
-        draw=_draw_methods,
+_KINDS = (
+    ("hv", "all methods over evaluations", "method", lambda run: run.method),
+    ("eta", "meta-tpe with η = 1.5, 2, 2.5 and 5", "eta", _eta),
+)
+FIGURES = tuple(
+    Figure(
+        name=f"{kind}-{suite}",
+        about=f"normalised hypervolume of {what} on {title}",
+        numbers=partial(_table_of_curves, curve, name_of),
+        draw=_draw_methods if kind == "hv" else _draw_etas,
         problems=problem_names(suite),
-        plan=partial(_plan_methods, suite),
+        plan=partial(_plan_methods if kind == "hv" else _plan_etas, suite),
         has_hypervolume=True,
     )
-
-
-def _of_etas(suite: str, title: str) -> Figure:
-    return Figure(
-        name=f"eta-{suite}",
-        about=f"normalised hypervolume of meta-tpe with η = 1.5, 2, 2.5 and 5 on {title}",
-        numbers=partial(_table_of_curves, "eta", _eta),
-        draw=_draw_etas,
-        problems=problem_names(suite),
-        plan=partial(_plan_etas, suite),
-        has_hypervolume=True,
-    )
-
-
-_SUITES = {"hpolib": "HPOlib", "nmt": "NMT-Bench"}
-FIGURES = tuple(make(*suite) for make in (_of_methods, _of_etas) for suite in _SUITES.items())
+    for kind, what, curve, name_of in _KINDS
+    for suite, title in SUITES.items()
+)

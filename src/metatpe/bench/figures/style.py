@@ -20,10 +20,7 @@ if TYPE_CHECKING:
 
 _WIDTH = 7.2  # inches
 _SETTINGS: Any = {
-    "font.size": 7.5,
-    "axes.titlesize": 7.5,
-    "axes.labelsize": 7.5,
-    "legend.fontsize": 7.5,
+    **dict.fromkeys(("font.size", "axes.titlesize", "axes.labelsize", "legend.fontsize"), 7.5),
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.grid": True,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from optuna.distributions import FloatDistribution
@@ -70,8 +70,7 @@ def measure_update(n_tasks: int, n_past: int, n_repeats: int = 50) -> Seconds:
 
 def _new_rows(losses: Floats, n: int) -> Ints:
     """Return good observations that may be the newest, one after the other, n in all."""
-    is_good = split(losses, np.zeros(len(losses)), GAMMA)
-    good = np.flatnonzero(is_good)
+    good = np.flatnonzero(split(losses, np.zeros(len(losses)), GAMMA))
     return np.resize(good[good >= N_JUDGED], n)  # the past is judged by the first ones
 
 
@@ -96,19 +95,18 @@ def _observations(n: int, shift: float, seed: int) -> tuple[Floats, Floats]:
 def _weigh(X: Floats, losses: Floats, past: PastDensities) -> tuple[int, ...]:
     """Weigh the past tasks by the current task's observations; return the kept columns."""
     violation = np.zeros(len(X))
-    is_good = split(losses, violation, GAMMA)
     judged = slice(N_JUDGED)
-    good = Parzen(_SPACE.columns, X[is_good])
+    good = Parzen(_SPACE.columns, X[split(losses, violation, GAMMA)])
     s, kept = past.similarities(good, eta=ETA, n_mc_samples=N_MC_SAMPLES)
     agreement = past.agreement(X[judged], levels(losses[judged], violation[judged]))
     task_weights(s * trust(agreement))
     return kept
 
 
-def _measure_all() -> list[tuple[str, int, int, Seconds]]:
+def _measure_all() -> list[tuple[Any, ...]]:
     measure_update(2, 50, 5)  # what is loaded and compiled once is not timed
     return [
-        (varied, *sizes, measure_update(*sizes))
+        (varied, *sizes, *measure_update(*sizes))
         for varied, settings in SIZES.items()
         for sizes in settings
     ]
@@ -117,9 +115,8 @@ def _measure_all() -> list[tuple[str, int, int, Seconds]]:
 def _table_of_times(traces: Sequence[Trace], measure: Measure) -> Table:
     import pandas as pd
 
-    rows = [(varied, k, n, *seconds) for varied, k, n, seconds in in_one_thread(_measure_all)]
     columns = ["varied", "tasks", "observations", "first_seconds", "update_seconds", "kept"]
-    return pd.DataFrame(rows, columns=columns)
+    return pd.DataFrame(in_one_thread(_measure_all), columns=columns)
 
 
 def _draw(table: Table) -> Picture:
@@ -128,8 +125,10 @@ def _draw(table: Table) -> Picture:
         ("update_seconds", "an update", METHODS["meta-tpe"]),
         ("first_seconds", "the first, with the past tasks' models", METHODS["mo-tpe"]),
     )
-    xlabels = {"observations": "observations of each of 5 past tasks"}
-    xlabels["tasks"] = "past tasks with 200 observations each"
+    xlabels = {
+        "observations": "observations of each of 5 past tasks",
+        "tasks": "past tasks with 200 observations each",
+    }
     for axis, (varied, xlabel) in zip(axes[0], xlabels.items(), strict=True):
         rows = table[table["varied"] == varied]
         for column, label, line in curves:

@@ -122,11 +122,8 @@ def store_task(
     """
     try:
         with plain_errors(storage):
-            study = optuna.create_study(
-                study_name=name,
-                storage=storage,
-                directions=[StudyDirection[direction.upper()] for direction in directions],
-            )
+            ways = [StudyDirection[direction.upper()] for direction in directions]
+            study = optuna.create_study(study_name=name, storage=storage, directions=ways)
     except optuna.exceptions.DuplicatedStudyError:
         raise StorageError(f"there is a study {name!r} already; choose another name.") from None
     try:
