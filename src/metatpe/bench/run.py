@@ -129,8 +129,8 @@ def execute(run: Run) -> Record:
     record = replace(record, evaluations=evaluations, n_evaluated=n_evaluated)
     if n_evaluated == run.n_evaluations:
         return record
-    budget = f"the budget is {run.n_evaluations} evaluations, but {n_evaluated} were made"
-    return replace(record, error=f"BudgetError: {budget}")
+    wrong = f"the budget is {run.n_evaluations} evaluations, but {n_evaluated} were made"
+    return replace(record, error=f"BudgetError: {wrong}")
 
 
 def _search(run: Run, problem: Problem) -> tuple[tuple[Evaluation, ...], int]:

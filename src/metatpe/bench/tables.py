@@ -21,7 +21,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import moocore
 import numpy as np
@@ -44,6 +44,7 @@ class Grid:
     levels: dict[str, tuple[Any, ...]]  # of every parameter, in the order of the rows
     unordered: frozenset[str]  # the parameters whose levels have no order
     values: Floats  # (n, r, m)
+    conditions: ClassVar[dict[str, tuple[str, Any]]] = {}  # every parameter is always used
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "values", read_only(self.values))
@@ -70,11 +71,6 @@ class Grid:
             else IntDistribution(0, len(values) - 1)
             for name, values in self.levels.items()
         }
-
-    @property
-    def conditions(self) -> dict[str, tuple[str, Any]]:
-        """Where a parameter is used: everywhere."""
-        return {}
 
     @property
     def ordered(self) -> dict[str, tuple[Any, ...]]:

@@ -28,7 +28,7 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, ClassVar, TextIO
 
 from optuna.distributions import (
     BaseDistribution,
@@ -81,6 +81,7 @@ class Function:
 
     where: str  # a file, or a dotted module
     name: str
+    space: ClassVar[dict[str, BaseDistribution]] = {}  # nothing is known of it beforehand
 
     @classmethod
     def parse(cls, text: str) -> Function:
@@ -95,11 +96,6 @@ class Function:
         if where.endswith(".py") and not Path(where).is_file():
             raise ValueError(f"there is no file {where}.")
         return cls(where, name)
-
-    @property
-    def space(self) -> dict[str, BaseDistribution]:
-        """What is known of the parameters beforehand: nothing."""
-        return {}
 
     def load(self) -> Callable[[Trial], Any]:
         """Import the function.

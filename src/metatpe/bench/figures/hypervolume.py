@@ -89,10 +89,8 @@ def _draw_methods(table: Table) -> Picture:
         here = table[table["problem"] == problem]
         for row, is_warm in enumerate((True, False)):
             # The best known is in both rows, to compare the rows by.
-            shown = [m for m in methods if _is_warm(m) == is_warm or m == "meta-tpe"]
-            _draw_panel(
-                axes[row, column], here, "method", {m: lines[m] for m in shown}, style.base
-            )
+            looks = {m: lines[m] for m in methods if _is_warm(m) == is_warm or m == "meta-tpe"}
+            _draw_panel(axes[row, column], here, "method", looks, style.base)
         _finish_column(axes[:, column], problem)
     axes[0, 0].set_ylabel("from warm starts\nnormalised hypervolume")
     axes[1, 0].set_ylabel("from random starts\nnormalised hypervolume")

@@ -45,9 +45,8 @@ class Line(NamedTuple):
     @property
     def look(self) -> dict[str, Any]:
         """The arguments of matplotlib's `plot`."""
-        marker = self.marker or None
-        shape = {"linestyle": self.dashes, "linewidth": self.width, "marker": marker}
-        return {"color": self.colour, **shape}
+        stroke = {"color": self.colour, "linestyle": self.dashes, "linewidth": self.width}
+        return {**stroke, "marker": self.marker or None}
 
 
 _DASHES = ("-", (0, (4, 1.5)), (0, (1, 1.2)), (0, (5, 1.2, 1, 1.2)), (0, (7, 2)))
@@ -66,9 +65,8 @@ METHODS = {
     "optuna-nsga2": Line("#8C6D1F", _DASHES[2], "+"),
 }
 _FURTHER = tuple(map(Line, ("#7A3E9D", "#A0522D", "#3B7A57", "#5B5B9E"), _DASHES[1:], "<>ph"))
-# Of values that have an order: dark is the first.
 _DARK_TO_LIGHT = ("#440154", "#31688E", "#21918C", "#5DB04B", "#D9A400")
-ORDERED = tuple(map(Line, _DARK_TO_LIGHT, _DASHES, "osD^v"))
+ORDERED = tuple(map(Line, _DARK_TO_LIGHT, _DASHES, "osD^v"))  # of values that have an order
 
 
 def style() -> AbstractContextManager[None]:
