@@ -9,19 +9,9 @@ Needs the extra `bench`; without it, listing and the problems without a table st
 from metatpe.bench.compact import read_results, write_compact
 from metatpe.bench.families.ellipsoid import ellipsoid
 from metatpe.bench.methods import get_method, method_names
-from metatpe.bench.metrics import (
-    attainment_surfaces,
-    best_curve,
-    hypervolume_curve,
-)
+from metatpe.bench.metrics import attainment_surfaces, best_curve, hypervolume_curve
 from metatpe.bench.plan import Run
-from metatpe.bench.problems import (
-    Problem,
-    get_problem,
-    get_suite,
-    problem_names,
-    suite_names,
-)
+from metatpe.bench.problems import Problem, get_problem, get_suite, problem_names, suite_names
 from metatpe.bench.run import execute, run_all
 from metatpe.tpe.hypervolume import standard_error
 

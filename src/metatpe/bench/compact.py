@@ -29,8 +29,8 @@ from metatpe.bench.records import (
     prepare,
     read_file,
     read_records,
-    write_whole,
 )
+from metatpe.past.read.task_file import write_whole
 
 _DIGITS = 7
 
@@ -57,18 +57,16 @@ def read_results(folder: Path) -> Results:
     if not folder.is_dir():
         raise FileNotFoundError(f"there is no folder {folder}; make results with: {_COMMAND}")
     records = list(read_records(folder))
-    compact = [_read(path) for path in sorted(folder.glob("*.json.gz"))]
-    results = Results(
-        traces=tuple(
-            trace for traces in compact if not isinstance(traces, Corrupt) for trace in traces
-        )
-        + tuple(r.trace for r in records if isinstance(r, Record) and r.error is None),
-        failed=tuple(r for r in records if isinstance(r, Record) and r.error is not None),
-        corrupt=tuple(r for r in [*compact, *records] if isinstance(r, Corrupt)),
-    )
-    if not (results.traces or results.failed or results.corrupt):
+    compact = [read_file(path, _traces) for path in sorted(folder.glob("*.json.gz"))]
+    if not any([*compact, *records]):  # a compact file may hold none
         raise FileNotFoundError(f"{folder} holds no results; make some with: {_COMMAND}")
-    return results
+    read = [record for record in records if isinstance(record, Record)]
+    traces = [trace for part in compact if not isinstance(part, Corrupt) for trace in part]
+    return Results(
+        traces=(*traces, *(record.trace for record in read if record.error is None)),
+        failed=tuple(record for record in read if record.error is not None),
+        corrupt=tuple(entry for entry in [*compact, *records] if isinstance(entry, Corrupt)),
+    )
 
 
 _COMMAND = "metatpe bench run --problem hpolib --method meta-tpe,mo-tpe --out FOLDER"
@@ -118,15 +116,14 @@ def _short(weight: float) -> float | None:
     return None if math.isnan(weight) else float(f"{weight:.3g}")
 
 
-def _read(path: Path) -> list[Trace] | Corrupt:
-    return read_file(path, lambda entries: [_from_json(trace) for trace in entries["traces"]])
-
-
-def _from_json(entries: Mapping[str, Any]) -> Trace:
-    return Trace(
-        run=Run.from_json(entries["run"]),
-        directions=tuple(entries["directions"]),
-        values=np.array(entries["values"], dtype=np.float64).T,
-        weights={n: np.array(w, dtype=np.float64) for n, w in entries["weights"].items()},
-        seconds=entries["seconds"],
-    )
+def _traces(entries: Mapping[str, Any]) -> list[Trace]:
+    return [
+        Trace(
+            run=Run.from_json(trace["run"]),
+            directions=tuple(trace["directions"]),
+            values=np.array(trace["values"], dtype=np.float64).T,
+            weights={n: np.array(w, dtype=np.float64) for n, w in trace["weights"].items()},
+            seconds=trace["seconds"],
+        )
+        for trace in entries["traces"]
+    ]

@@ -15,6 +15,7 @@ import numpy as np
 import optuna
 from optuna.samplers import RandomSampler
 from optuna.storages import RDBStorage
+from optuna.trial import create_trial
 
 from metatpe.bench.metrics import hypervolume_curve
 from metatpe.bench.problems import Problem, get_problem, get_suite
@@ -90,24 +91,16 @@ def _store_past(storage: RDBStorage, problem: Problem, seed: int, step: Step) ->
         storage=storage,
         study_name=_study_name(problem, seed),
         directions=problem.directions,
-        sampler=RandomSampler(seed=seed),
         load_if_exists=True,
     )
     while (n_stored := len(study.get_trials(deepcopy=False))) < N_PAST:
-        trial = _random_trial(problem, (seed, n_stored))
-        study.add_trial(trial)
+        key = np.random.SeedSequence((seed, n_stored)).generate_state(1)
+        sampler = RandomSampler(seed=int(key[0]))
+        scratch = optuna.create_study(directions=problem.directions, sampler=sampler)
+        params = scratch.ask(problem.space).params
+        values = problem.evaluate(params, seed)
+        study.add_trial(create_trial(params=params, distributions=problem.space, values=values))
         step(f"past task {problem.name}", 1)
-
-
-def _random_trial(problem: Problem, key: tuple[int, int]) -> optuna.trial.FrozenTrial:
-    """Return a finished trial of a random configuration."""
-    scratch = optuna.create_study(
-        directions=problem.directions,
-        sampler=RandomSampler(seed=int(np.random.SeedSequence(key).generate_state(1)[0])),
-    )
-    params = scratch.ask(problem.space).params
-    values = problem.evaluate(params, key[0])
-    return optuna.create_trial(params=params, distributions=problem.space, values=values)
 
 
 def _tune(
@@ -131,18 +124,11 @@ def _tune(
         trial = study.ask(problem.space)
         study.tell(trial, problem.evaluate(trial.params, seed))
         step(f"{problem.name} {label}", 1)
-    return _run_of(study, problem, label)
-
-
-def _run_of(study: optuna.Study, problem: Problem, label: str) -> DemoRun:
     values = np.array([trial.values for trial in study.get_trials(deepcopy=False)])
-    front = sorted(
-        ((tuple(t.values), problem.show(t.params)) for t in study.best_trials),
-        key=lambda entry: entry[0],
-    )
-    return DemoRun(
-        label, values, hypervolume_curve(problem, values), front, transfer_history(study)
-    )
+    front = [(tuple(trial.values), problem.show(trial.params)) for trial in study.best_trials]
+    front.sort(key=lambda entry: entry[0])
+    hypervolume = hypervolume_curve(problem, values)
+    return DemoRun(label, values, hypervolume, front, transfer_history(study))
 
 
 def draw_demo(demo: Demo, path: Path) -> None:

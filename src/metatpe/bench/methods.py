@@ -35,6 +35,7 @@ from metatpe.samplers.transfer import TransferSampler
 
 First = Literal["own", "warm", "random"]
 _TPE_SETTINGS = frozenset({"gamma", "eta", "epsilon", "n_ei_candidates", "n_mc_samples"})
+_TPE_SETTINGS_WITHOUT_WEIGHING = _TPE_SETTINGS - {"eta", "n_mc_samples"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,133 +104,83 @@ class Method:
         return problem.is_positive & self.is_told_log
 
 
-def _meta_tpe(start: Setup, *, is_naive: bool = False, has_past: bool = True) -> BaseSampler:
-    return MetaTPESampler(
-        start.past if has_past else (),
-        n_startup_trials=start.n_start,
-        weights="uniform" if is_naive else "similarity",
-        seed=start.seed,
-        **start.settings,
-    )
+def _maker(
+    sampler: Callable[..., BaseSampler], *, has_past: bool = True
+) -> Callable[[Setup], BaseSampler]:
+    """Return what makes this sampler for a run, with the past tasks or without them."""
 
+    def make(start: Setup) -> BaseSampler:
+        past = (start.past,) if has_past else ()
+        return sampler(*past, n_startup_trials=start.n_start, seed=start.seed, **start.settings)
 
-def _as_published(start: Setup) -> BaseSampler:
-    return MetaTPESampler.as_published(
-        start.past, n_startup_trials=start.n_start, seed=start.seed, **start.settings
-    )
-
-
-def _transfer(start: Setup) -> BaseSampler:
-    return TransferSampler(start.past, n_startup_trials=start.n_start, seed=start.seed)
-
-
-def _optuna_tpe(start: Setup, *, multivariate: bool) -> BaseSampler:
-    return optuna.samplers.TPESampler(
-        n_startup_trials=start.n_start, multivariate=multivariate, seed=start.seed
-    )
-
-
-def _optuna_gp(start: Setup) -> BaseSampler:
-    return optuna.samplers.GPSampler(n_startup_trials=start.n_start, seed=start.seed)
-
-
-def _ensemble(
-    start: Setup,
-    *,
-    sampler: type[RGPESampler] | type[TSTRSampler],
-    acquisition: Literal["ehvi", "parego"],
-) -> BaseSampler:
-    return sampler(
-        start.past,
-        acquisition=acquisition,
-        n_startup_trials=start.n_start,
-        seed=start.seed,
-    )
+    return make
 
 
 _ACQUISITIONS: dict[Literal["ehvi", "parego"], str] = {
     "ehvi": "expected hypervolume improvement",
     "parego": "random scalarisations",
 }
+_transferring = partial(Method, first="own", uses_past=True)
 _ENSEMBLES = tuple(
-    Method(
+    _transferring(
         f"{name}-{acquisition}",
         f"{sampler.__name__}, {about}",
-        partial(_ensemble, sampler=sampler, acquisition=acquisition),
-        first="own",
-        uses_past=True,
+        _maker(partial(sampler, acquisition=acquisition)),
     )
     for name, sampler in (("rgpe", RGPESampler), ("tstr", TSTRSampler))
     for acquisition, about in _ACQUISITIONS.items()
 )
 _WITH_PAST = (
-    Method(
+    _transferring(
         "meta-tpe",
         "MetaTPESampler with the past tasks",
-        _meta_tpe,
-        first="own",
-        uses_past=True,
+        _maker(MetaTPESampler),
         settings=_TPE_SETTINGS,
     ),
-    Method(
+    _transferring(
         "meta-tpe-paper",
         "the paper's text, without our rules",
-        _as_published,
-        first="own",
-        uses_past=True,
+        _maker(MetaTPESampler.as_published),
         settings=_TPE_SETTINGS,
     ),
-    Method(
-        "transfer",
-        "TransferSampler with the past tasks",
-        _transfer,
-        first="own",
-        uses_past=True,
-    ),
-    Method(
+    _transferring("transfer", "TransferSampler with the past tasks", _maker(TransferSampler)),
+    _transferring(
         "naive-meta-tpe",
         "the same weight on every task",
-        lambda start: _meta_tpe(start, is_naive=True),
-        first="own",
-        uses_past=True,
-        settings=_TPE_SETTINGS - {"eta", "n_mc_samples"},
+        _maker(partial(MetaTPESampler, weights="uniform")),
+        settings=_TPE_SETTINGS_WITHOUT_WEIGHING,
     ),
-    Method(
+    _transferring(
         "only-warm-start",
         "the best tenth of each past task, then random",
         lambda start: WarmStartSampler(start.past, seed=start.seed),
-        first="own",
-        uses_past=True,
     ),
     *_ENSEMBLES,
 )
+_tpe, _gp = optuna.samplers.TPESampler, _maker(optuna.samplers.GPSampler, has_past=False)
 _WITHOUT_PAST = (
     Method(
         "mo-tpe",
         "MetaTPESampler without a past",
-        lambda start: _meta_tpe(start, has_past=False),
-        settings=_TPE_SETTINGS - {"eta", "n_mc_samples"},
+        _maker(MetaTPESampler, has_past=False),
+        settings=_TPE_SETTINGS_WITHOUT_WEIGHING,
     ),
     Method(
         "random",
         "Optuna's RandomSampler",
         lambda start: optuna.samplers.RandomSampler(seed=start.seed),
     ),
-    Method(
-        "optuna-tpe",
-        "Optuna's TPESampler",
-        lambda start: _optuna_tpe(start, multivariate=False),
-    ),
+    Method("optuna-tpe", "Optuna's TPESampler", _maker(_tpe, has_past=False)),
     Method(
         "optuna-tpe-multivariate",
         "Optuna's TPESampler, multivariate",
-        lambda start: _optuna_tpe(start, multivariate=True),
+        _maker(partial(_tpe, multivariate=True), has_past=False),
     ),
-    Method("optuna-gp", "Optuna's GPSampler", _optuna_gp, needs=("torch", "gp")),
+    Method("optuna-gp", "Optuna's GPSampler", _gp, needs=("torch", "gp")),
     Method(
         "optuna-gp-log",
         "Optuna's GPSampler, told log objectives",
-        _optuna_gp,
+        _gp,
         is_told_log=True,
         needs=("torch", "gp"),
     ),

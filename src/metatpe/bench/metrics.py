@@ -61,8 +61,10 @@ def hypervolume_curve(
     reference = _scaled(problem, problem.worst, is_log)
     if raw:
         whole = float(np.prod(reference - _scaled(problem, problem.best, is_log)))
+    elif problem.front is None:
+        raise ValueError(f"the true front of problem {problem.name!r} is not known; use raw=True.")
     else:
-        front = _scaled(problem, _true_front(problem), is_log)
+        front = _scaled(problem, problem.front, is_log)
         whole = float(moocore.hypervolume(front, ref=reference))
     return running_hypervolume(_scaled(problem, values, is_log), reference) / whole
 
@@ -79,12 +81,6 @@ def _scaled(problem: Problem, values: Floats, is_log: NDArray[np.bool_]) -> Floa
     scaled = np.array(values, dtype=np.float64)
     scaled[..., is_log] = np.log(scaled[..., is_log])
     return problem.losses(scaled)
-
-
-def _true_front(problem: Problem) -> Floats:
-    if problem.front is None:
-        raise ValueError(f"the true front of problem {problem.name!r} is not known; use raw=True.")
-    return problem.front
 
 
 def best_curve(problem: Problem, values: Floats) -> Floats:  # (n, 1) -> (n,)

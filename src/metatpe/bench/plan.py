@@ -12,6 +12,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import product
 from typing import Any, NamedTuple
 
 from metatpe.bench.methods import get_method
@@ -84,8 +85,7 @@ class Run:
         if not self.past or self.past == past_of(self.problem):
             return ""
         counts = Counter(past.problem for past in self.past)
-        named = (name if k == 1 else f"{k}×{name}" for name, k in counts.items())
-        return "+".join(named)
+        return "+".join(name if k == 1 else f"{k}×{name}" for name, k in counts.items())
 
     def to_json(self) -> dict[str, Any]:
         """Return the run as what JSON can hold."""
@@ -154,22 +154,13 @@ def plan(
     """
     members = dict.fromkeys(member for name in problems for member in expand(name))
     of_past = {member: past_of(member, past) for member in members}
+    own_settings = sorted_settings(settings or {})
     runs = []
-    for seed in seeds:
-        for member in members:
-            for method in dict.fromkeys(methods):
-                has_past = _looks_back(method) and bool(of_past[member])
-                run = Run(
-                    problem=member,
-                    method=method,
-                    seed=seed,
-                    n_evaluations=n_evaluations,
-                    n_start=n_start,
-                    past=of_past[member] if has_past else (),
-                    n_past=n_past if has_past else 0,
-                    settings=sorted_settings(settings or {}),
-                )
-                runs.append(run)
+    for seed, member, method in product(seeds, members, dict.fromkeys(methods)):
+        tasks = of_past[member] if _looks_back(method) else ()
+        n_observations = n_past if tasks else 0
+        budget = n_evaluations, n_start
+        runs.append(Run(member, method, seed, *budget, tasks, n_observations, own_settings))
     return tuple(runs)
 
 

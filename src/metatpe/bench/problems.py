@@ -34,14 +34,11 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
-from optuna.distributions import (
-    BaseDistribution,
-    CategoricalDistribution,
-    FloatDistribution,
-    IntDistribution,
-)
+from optuna.distributions import BaseDistribution, CategoricalDistribution, IntDistribution
 from optuna.study import Study
 from optuna.trial import Trial
+
+from metatpe.tuning.objective import suggest
 
 Floats = NDArray[np.float64]
 Params = Mapping[str, Any]
@@ -158,27 +155,24 @@ class Problem:
 
     def ask(self, study: Study) -> Trial:
         """Ask a study for a configuration; return the trial with the parameters it uses."""
-        if not self.conditions:
-            return study.ask(self.space)
         trial = study.ask()
         self.suggest(trial)
         return trial
 
     def suggest(self, trial: Trial) -> dict[str, Any]:
         """Ask a trial for a configuration, one parameter after the other, and return it."""
-        params: dict[str, Any] = {}
-        for name, distribution in self.space.items():
-            if self._is_used(name, params):
-                params[name] = suggest(trial, name, distribution)
-        return params
+        return self._used(lambda name: suggest(trial, name, self.space[name]))
 
     def used(self, params: Params) -> dict[str, Any]:
         """Return the part of a point of the whole space that is a configuration."""
-        kept: dict[str, Any] = {}
+        return self._used(params.__getitem__)
+
+    def _used(self, value_of: Callable[[str], Any]) -> dict[str, Any]:
+        params: dict[str, Any] = {}
         for name in self.space:
-            if self._is_used(name, kept):
-                kept[name] = params[name]
-        return kept
+            if self._is_used(name, params):
+                params[name] = value_of(name)
+        return params
 
     def _is_used(self, name: str, params: Params) -> bool:
         """Return whether a parameter is used, given those that stand before it."""
@@ -229,9 +223,7 @@ def signs(directions: Sequence[Direction]) -> Floats:  # (m,)
 
 
 def read_only(values: Floats) -> Floats:
-    """Return `values`, or a view of them that cannot be written to."""
-    if not values.flags.writeable:
-        return values
+    """Return a view of values that cannot be written to."""
     view = values.view()
     view.flags.writeable = False
     return view
@@ -246,28 +238,12 @@ def _is_in(distribution: Any, value: Any) -> bool:
     return bool(distribution.low <= value <= distribution.high)
 
 
-def suggest(trial: Trial, name: str, distribution: BaseDistribution) -> Any:
-    """Ask a trial for the value of one parameter."""
-    if isinstance(distribution, CategoricalDistribution):
-        return trial.suggest_categorical(name, distribution.choices)
-    if isinstance(distribution, IntDistribution):
-        low, high, step = distribution.low, distribution.high, distribution.step
-        return trial.suggest_int(name, low, high, step=step, log=distribution.log)
-    assert isinstance(distribution, FloatDistribution)
-    bounds = distribution.low, distribution.high
-    return trial.suggest_float(name, *bounds, step=distribution.step, log=distribution.log)
-
-
 @cache
 def _families() -> dict[str, ModuleType]:
     from metatpe.bench import families
 
-    names = (module.name for module in pkgutil.iter_modules(families.__path__))
-    return {
-        name: importlib.import_module(f"{families.__name__}.{name}")
-        for name in sorted(names)
-        if not name.startswith("_")
-    }
+    names = sorted(module.name for module in pkgutil.iter_modules(families.__path__))
+    return {name: importlib.import_module(f"{families.__name__}.{name}") for name in names}
 
 
 def suite_names() -> tuple[str, ...]:

@@ -15,7 +15,6 @@ from __future__ import annotations
 import gzip
 import json
 import math
-import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
@@ -26,6 +25,7 @@ import numpy as np
 
 from metatpe.bench.plan import Run
 from metatpe.bench.problems import Direction, Floats
+from metatpe.past.read.task_file import write_whole
 
 SCHEMA = 1
 MARKER = "metatpe-bench.json"
@@ -79,18 +79,11 @@ class Record:
     @property
     def trace(self) -> Trace:
         """What tables and figures need."""
-        names = dict.fromkeys(name for e in self.evaluations for name in e.weights)
-        weights = {
-            name: np.array([e.weights.get(name, math.nan) for e in self.evaluations])
-            for name in names
-        }
-        return Trace(
-            run=self.run,
-            directions=self.directions,
-            values=np.array([e.values for e in self.evaluations]),
-            weights=weights,
-            seconds=sum(e.seconds for e in self.evaluations),
-        )
+        found = self.evaluations
+        names = dict.fromkeys(name for e in found for name in e.weights)
+        weights = {n: np.array([e.weights.get(n, math.nan) for e in found]) for n in names}
+        values = np.array([e.values for e in found])
+        return Trace(self.run, self.directions, values, weights, sum(e.seconds for e in found))
 
     def to_json(self) -> dict[str, Any]:
         """Return the record as what JSON can hold."""
@@ -99,17 +92,12 @@ class Record:
     @classmethod
     def from_json(cls, entries: Mapping[str, Any]) -> Record:
         """Return the record that `to_json` described."""
-        return cls(
-            run=Run.from_json(entries["run"]),
-            directions=tuple(entries["directions"]),
-            evaluations=tuple(
-                Evaluation(**{**e, "values": tuple(e["values"])}) for e in entries["evaluations"]
-            ),
-            n_evaluated=entries["n_evaluated"],
-            versions=entries["versions"],
-            data=entries["data"],
-            error=entries["error"],
+        evaluations = tuple(
+            Evaluation(**{**e, "values": tuple(e["values"])}) for e in entries["evaluations"]
         )
+        run, directions = Run.from_json(entries["run"]), tuple(entries["directions"])
+        others = {name: entries[name] for name in ("n_evaluated", "versions", "data", "error")}
+        return cls(run, directions, evaluations, **others)
 
 
 @dataclass(frozen=True)
@@ -184,16 +172,6 @@ def compressed(entries: Mapping[str, Any]) -> bytes:
     """Return entries and their version as JSON, compressed; the same bytes for the same ones."""
     text = json.dumps({"schema": SCHEMA, **entries}, separators=(",", ":"))
     return gzip.compress(text.encode(), mtime=0)
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file at once: others see the old one or all of the new one."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}.part")
-    with beside.open("wb") as stream:
-        stream.write(content)
-        stream.flush()
-        os.fsync(stream.fileno())
-    beside.replace(path)
 
 
 def read_record(path: Path) -> Record | Corrupt:

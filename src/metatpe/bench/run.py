@@ -39,19 +39,13 @@ from metatpe.bench.methods import Method, Setup, get_method
 from metatpe.bench.past import past_task
 from metatpe.bench.plan import Run
 from metatpe.bench.problems import Params, Problem, get_problem
-from metatpe.bench.records import (
-    Corrupt,
-    Evaluation,
-    Record,
-    prepare,
-    read_finished,
-    write_record,
-)
+from metatpe.bench.records import Corrupt, Evaluation, Record, prepare, read_finished, write_record
 from metatpe.study.access import is_enqueued
 from metatpe.study.record import transfer_history
 
 _PACKAGES = ("numpy", "scipy", "optuna", "moocore")
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+_SPAWN = multiprocessing.get_context("spawn")
 T = TypeVar("T")
 OnProgress = Callable[[int, int, Record | None], None]  # how many are done, of how many; the last
 
@@ -133,17 +127,26 @@ def execute(run: Run) -> Record:
     except Exception as error:
         return replace(record, error=f"{type(error).__name__}: {error}")
     record = replace(record, evaluations=evaluations, n_evaluated=n_evaluated)
-    return replace(record, error=_audit(record))
+    if n_evaluated == run.n_evaluations:
+        return record
+    wrong = f"the budget is {run.n_evaluations} evaluations, but {n_evaluated} were made"
+    return replace(record, error=f"BudgetError: {wrong}")
 
 
 def _search(run: Run, problem: Problem) -> tuple[tuple[Evaluation, ...], int]:
     """Return the evaluations of a run, and how often its problem was called."""
-    method, meter = get_method(run.method), _Meter(problem)
+    method, n_calls = get_method(run.method), 0
+
+    def metered_function(params: Params, seed: int) -> tuple[float, ...]:
+        nonlocal n_calls
+        n_calls += 1
+        return problem.function(params, seed)
+
     past = tuple(
         past_task(get_problem(past.problem), run.n_past, run.seed, past.stream)
         for past in run.past
     )
-    metered = replace(problem, function=meter)
+    metered = replace(problem, function=metered_function)
     start = Setup(metered, past, run.seed, run.n_start, dict(run.settings))
     study = optuna.create_study(directions=problem.directions, sampler=method.make(start))
     first = method.first_configurations(start)
@@ -151,19 +154,7 @@ def _search(run: Run, problem: Problem) -> tuple[tuple[Evaluation, ...], int]:
         study.enqueue_trial(configuration)
     is_log = method.is_log(problem)
     evaluated = [_evaluate(study, metered, run.seed, is_log) for _ in range(run.n_evaluations)]
-    return _with_origins(evaluated, study, method, len(first) if run.past else 0), meter.n_calls
-
-
-class _Meter:
-    """A problem's function that counts its calls."""
-
-    def __init__(self, problem: Problem) -> None:
-        self._function = problem.function
-        self.n_calls = 0
-
-    def __call__(self, params: Params, seed: int) -> tuple[float, ...]:
-        self.n_calls += 1
-        return self._function(params, seed)
+    return _with_origins(evaluated, study, method, len(first) if run.past else 0), n_calls
 
 
 def _evaluate(
@@ -191,18 +182,9 @@ def _with_origins(
         if is_enqueued(trial) and i < len(found):
             origin = "warm_start" if method.first == "warm" and i < n_warm else "random"
             found[i] = replace(found[i], origin=origin)
-        elif i in records:
-            record = records[i]
+        elif record := records.get(i):
             found[i] = replace(found[i], origin=record.origin, weights=record.weights)
     return tuple(found)
-
-
-def _audit(record: Record) -> str | None:
-    """Return what is wrong with the budget, None where nothing is."""
-    wanted, found = record.run.n_evaluations, record.n_evaluated
-    if found == wanted:
-        return None
-    return f"BudgetError: the budget is {wanted} evaluations, but {found} were made"
 
 
 @cache
@@ -241,11 +223,8 @@ def _quiet() -> Iterator[None]:
 
 def _in_processes(runs: Sequence[Run], jobs: int) -> Iterator[Record]:
     """Yield the records of runs in the order in which they finish."""
-    context = multiprocessing.get_context("spawn")
-    lifeline, held = context.Pipe(duplex=False)
-    pool = ProcessPoolExecutor(
-        jobs, mp_context=context, initializer=_begin_worker, initargs=(lifeline,)
-    )
+    lifeline, held = _SPAWN.Pipe(duplex=False)
+    pool = ProcessPoolExecutor(jobs, _SPAWN, initializer=_begin_worker, initargs=(lifeline,))
     with held, lifeline:
         try:
             with _environment(_ONE_THREAD):  # read by the workers when they load numpy
@@ -265,8 +244,7 @@ def _in_processes(runs: Sequence[Run], jobs: int) -> Iterator[Record]:
 
 def in_one_thread(function: Callable[[], T]) -> T:
     """Return what a function returns in a process of its own that computes with one thread."""
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(1, mp_context=context) as pool, _environment(_ONE_THREAD):
+    with ProcessPoolExecutor(1, mp_context=_SPAWN) as pool, _environment(_ONE_THREAD):
         return pool.submit(function).result()
 
 

@@ -153,15 +153,13 @@ def summarise(
         ValueError: If no run is as long as any of `at`, or `against` is not among the methods.
     """
     against = chosen_method(curves, against)
+    groups = [(group, [group]) for group in curves]
+    groups += [(suite_mean(suite, own), own) for suite, own in suites_of(curves).items()]
     entries: list[Entry] = []
-    for group in curves:
-        for n in at:
-            entries += _entries(group, n, against, _ranks(group, n))
-    for suite, members in suites_of(curves).items():
-        mean = suite_mean(suite, members)
+    for group, members in groups:
         for n in at:
             ranks = _mean_ranks([_ranks(member, n) for member in members])
-            entries += _entries(mean, n, against, ranks)
+            entries += _entries(group, n, against, ranks)
     if not entries:
         raise ValueError(f"no run has {min(at)} evaluations; the longest has {_longest(curves)}.")
     return tuple(entries)
@@ -187,18 +185,10 @@ def _entries(group: Curves, n: int, against: str, ranks: Mapping[str, float]) ->
     entries = []
     for method in group.by_method:
         values = np.array(list(group.at(method, n).values()))
-        if len(values):
-            entry = Entry(
-                problem=group.name,
-                method=method,
-                n=n,
-                n_seeds=len(values),
-                mean=float(values.mean()),
-                se=_standard_error(values),
-                rank=ranks.get(method),
-                versus=None if method == against else compare(group, n, method, against),
-            )
-            entries.append(entry)
+        if k := len(values):
+            mean, se, rank = float(values.mean()), _standard_error(values), ranks.get(method)
+            versus = None if method == against else compare(group, n, method, against)
+            entries.append(Entry(group.name, method, n, k, mean, se, rank, versus))
     return entries
 
 

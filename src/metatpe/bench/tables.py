@@ -20,8 +20,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, TypeVar
+from functools import cached_property, partial
+from typing import Any, ClassVar, TypeVar
 
 import moocore
 import numpy as np
@@ -44,13 +44,15 @@ class Grid:
     levels: dict[str, tuple[Any, ...]]  # of every parameter, in the order of the rows
     unordered: frozenset[str]  # the parameters whose levels have no order
     values: Floats  # (n, r, m)
+    conditions: ClassVar[dict[str, tuple[str, Any]]] = {}  # every parameter is always used
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "values", read_only(self.values))
-        n = math.prod(self.shape)
+        shape = tuple(map(len, self.levels.values()))
+        n = math.prod(shape)
         if self.values.ndim != 3 or len(self.values) != n:
             raise ValueError(
-                f"a grid of {self.shape} levels needs a table of shape ({n}, repeats, "
+                f"a grid of {shape} levels needs a table of shape ({n}, repeats, "
                 f"objectives), but got {self.values.shape}."
             )
         if not np.isfinite(self.values).all():
@@ -61,11 +63,6 @@ class Grid:
             )
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        """The number of levels of each parameter."""
-        return tuple(len(values) for values in self.levels.values())
-
-    @property
     def space(self) -> dict[str, BaseDistribution]:
         """The search space: indices where the levels have an order, otherwise the levels."""
         return {
@@ -74,11 +71,6 @@ class Grid:
             else IntDistribution(0, len(values) - 1)
             for name, values in self.levels.items()
         }
-
-    @property
-    def conditions(self) -> dict[str, tuple[str, Any]]:
-        """Where a parameter is used: everywhere."""
-        return {}
 
     @property
     def ordered(self) -> dict[str, tuple[Any, ...]]:
@@ -94,10 +86,6 @@ class Grid:
             row = row * len(values) + level
         return row
 
-    def evaluate(self, params: Params, seed: int) -> tuple[float, ...]:
-        """Return the objectives of a configuration of `space`."""
-        return _entry(self.values, self.row(params), seed)
-
 
 @dataclass(frozen=True, eq=False)
 class Branches:
@@ -109,9 +97,8 @@ class Branches:
     @property
     def space(self) -> dict[str, BaseDistribution]:
         """The search space: the branch, then the parameters of each."""
-        parts = (table.space for table in self.tables.values())
         branch = CategoricalDistribution(tuple(self.tables))
-        return {self.parameter: branch, **_joined(parts)}
+        return {self.parameter: branch, **_joined(t.space for t in self.tables.values())}
 
     @property
     def conditions(self) -> dict[str, tuple[str, Any]]:
@@ -139,18 +126,15 @@ class Branches:
         branch = params[self.parameter]
         return self._first_rows[branch] + self.tables[branch].row(params)
 
-    def evaluate(self, params: Params, seed: int) -> tuple[float, ...]:
-        """Return the objectives of a configuration of `space`."""
-        return _entry(self.values, self.row(params), seed)
-
 
 def _joined(parts: Iterable[dict[str, T]]) -> dict[str, T]:
     return {name: value for part in parts for name, value in part.items()}
 
 
-def _entry(values: Floats, row: int, seed: int) -> tuple[float, ...]:
-    repeat = repeats(seed, np.array([row]), values.shape[1])[0]
-    return tuple(values[row, repeat].tolist())
+def _evaluate(table: Grid | Branches, params: Params, seed: int) -> tuple[float, ...]:
+    row = table.row(params)
+    repeat = repeats(seed, np.array([row]), table.values.shape[1])[0]
+    return tuple(table.values[row, repeat].tolist())
 
 
 def repeats(seed: int, rows: Ints, n_repeats: int) -> Ints:  # (k,) -> (k,)
@@ -184,7 +168,7 @@ def tabular_problem(
         space=table.space,
         directions=tuple(directions),
         objective_names=tuple(objective_names),
-        function=table.evaluate,
+        function=partial(_evaluate, table),
         best=losses.min(axis=0) * signs(directions),
         worst=losses.max(axis=0) * signs(directions),
         log_objectives=tuple(log_objectives),

@@ -8,6 +8,7 @@ Shapes: X (n, d), losses (n, m), violation (n,); one row per observation.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -408,15 +409,10 @@ class Task:
             )
         if lost := encoded.describe():
             _logger.info("task %r: %s", self.name, lost)
-        return Task(
-            name=self.name,
-            space=space,
-            X=X[is_usable],
-            losses=self.losses[is_usable],
-            violation=self.violation[is_usable],
-            objective_names=self.objective_names,
-            numbers=self._numbers_in(space, X)[is_usable],
-        )
+        arrays = {"X": X, "losses": self.losses, "violation": self.violation}
+        arrays["numbers"] = self._numbers_in(space, X)
+        usable = {name: array[is_usable] for name, array in arrays.items()}
+        return Task(self.name, space, objective_names=self.objective_names, **usable)
 
     def _numbers_in(self, space: Space, X: Floats) -> Floats:  # (n, d)
         """Return the numbers of X in another space: the stored ones where that is the same."""
@@ -483,10 +479,8 @@ def _alone(value: Any, own: BaseDistribution | None) -> BaseDistribution:
 
 
 def _as_json(name: str, distribution: BaseDistribution) -> str:
-    try:
+    with contextlib.suppress(TypeError):
         text = distribution_to_json(distribution)
         if json_to_distribution(text) == distribution:
             return text
-    except TypeError:
-        pass
     raise ValueError(f"parameter {name!r} cannot be saved: JSON does not have all of its choices.")

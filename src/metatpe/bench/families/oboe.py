@@ -25,7 +25,7 @@ from __future__ import annotations
 import ast
 import csv
 import gzip
-import math
+import itertools
 import re
 import zlib
 from collections.abc import Collection, Sequence
@@ -165,13 +165,13 @@ def _rows(
     algorithm: str, levels: dict[str, tuple[Any, ...]], settings: Sequence[dict[str, Any]]
 ) -> list[int]:
     """Return the row of each setting in the grid of an algorithm."""
-    n, rows = math.prod(map(len, levels.values())), [0] * len(settings)
-    for name, found in levels.items():
-        level = [found.index(s[name]) for s in settings]
-        rows = [row * len(found) + k for row, k in zip(rows, level, strict=True)]
-    if sorted(rows) != list(range(n)):
+    order = {
+        combination: row for row, combination in enumerate(itertools.product(*levels.values()))
+    }
+    rows = [order[tuple(s[name] for name in levels)] for s in settings]
+    if sorted(rows) != list(range(len(order))):
         raise ValueError(
-            f"{algorithm} must have each of {n} combinations once, but there are "
+            f"{algorithm} must have each of {len(order)} combinations once, but there are "
             f"{len(set(rows))} in {len(rows)} columns"
         )
     return rows

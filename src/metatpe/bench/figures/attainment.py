@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from metatpe.bench.figures.curves import grouped
-from metatpe.bench.figures.figure import Figure, Measure, Table
+from metatpe.bench.figures import style
+from metatpe.bench.figures.curves import grouped, labelled
+from metatpe.bench.figures.figure import SUITES, Figure, Measure, Table
 from metatpe.bench.metrics import attainment_surfaces
 from metatpe.bench.plan import Run, plan
 from metatpe.bench.problems import Floats, Problem, get_problem, problem_names
@@ -73,21 +74,17 @@ def _part(
     import pandas as pd
 
     part = pd.DataFrame(corners, columns=list(problem.objective_names))
-    part.insert(0, "problem", problem.name)
-    part.insert(1, "method", method)
-    part.insert(2, "percentage", percentage)
-    part.insert(3, "seeds", n_seeds)
-    return part
+    return labelled(
+        part, problem=problem.name, method=method, percentage=percentage, seeds=n_seeds
+    )
 
 
 def _draw(table: Table) -> Picture:
-    from metatpe.bench.figures.style import legend_below, method_lines, panels, title_of
-
     problems = table["problem"].unique()
     methods = [name for name in table["method"].unique() if name != _FRONT]
-    lines = method_lines(methods)
+    lines = style.method_lines(methods)
     n_rows = 2 if len(problems) > 3 else 1
-    picture, axes = panels(n_rows, -(-len(problems) // n_rows), 2.2 * n_rows + 0.4)
+    picture, axes = style.panels(n_rows, -(-len(problems) // n_rows), 2.2 * n_rows + 0.4)
     for axis, name in zip(axes.flat, problems, strict=True):
         problem, here = get_problem(name), table[table["problem"] == name]
         worst = problem.losses(_values(problem, here)).max(axis=0)
@@ -99,10 +96,11 @@ def _draw(table: Table) -> Picture:
             }
             _draw_surfaces(axis, surfaces, lines[method], method)
         front = _values(problem, here[here["method"] == _FRONT])
-        _draw_front(axis, staircase(problem, front, worst))
-        axis.set_title(title_of(name))
+        border = staircase(problem, front, worst)
+        axis.plot(*border.T[::-1], **style.FRONT._replace(colour="black").look, label=_FRONT)
+        axis.set_title(style.title_of(name))
         _finish(axis, problem, front, _values(problem, here[here["percentage"] == 50]))
-    legend_below(picture, 5 if len(methods) < 5 else 4, [*methods, _FRONT])
+    style.legend_below(picture, 5 if len(methods) < 5 else 4, [*methods, _FRONT])
     return picture
 
 
@@ -122,39 +120,15 @@ def staircase(problem: Problem, corners: Floats, worst: Floats) -> Floats:  # (2
     return problem.losses(border_of(problem.losses(corners), worst))
 
 
-def _draw_surfaces(axis: Any, surfaces: dict[int, Floats], line: Any, method: str) -> None:
+def _draw_surfaces(axis: Any, surfaces: dict[int, Floats], line: style.Line, method: str) -> None:
     low, middle, high = (surfaces[q] for q in _PERCENTAGES)
     band = np.concatenate([low, high[::-1]])
-    axis.fill(band[:, 1], band[:, 0], color=line.colour, alpha=0.13, linewidth=0)
-    axis.plot(
-        middle[:, 1],
-        middle[:, 0],
-        color=line.colour,
-        linestyle=line.dashes,
-        linewidth=line.width,
-        marker=line.marker or None,
-        markevery=slice(1, None, 6),
-        label=method,
-    )
-
-
-def _draw_front(axis: Any, border: Floats) -> None:
-    from metatpe.bench.figures.style import FRONT
-
-    axis.plot(
-        border[:, 1],
-        border[:, 0],
-        color="black",
-        linestyle=FRONT.dashes,
-        linewidth=FRONT.width,
-        label=_FRONT,
-    )
+    axis.fill(*band.T[::-1], color=line.colour, alpha=0.13, linewidth=0)
+    axis.plot(*middle.T[::-1], **line.look, markevery=slice(1, None, 6), label=method)
 
 
 def _finish(axis: Any, problem: Problem, front: Floats, middle: Floats) -> None:
     """Name and scale the axes; show where most corners are, not the long way to the worst ones."""
-    from metatpe.bench.figures.style import log_ticks, padded
-
     quality, time = problem.objective_names
     axis.set(xlabel=_UNITS.get(time, time), ylabel=_UNITS.get(quality, quality))
     is_log = problem.log_objectives
@@ -162,14 +136,14 @@ def _finish(axis: Any, problem: Problem, front: Floats, middle: Floats) -> None:
     best = problem.losses(front).min(axis=0)
     most = np.quantile(problem.losses(middle), _SHOWN, axis=0)
     limits = problem.losses(np.stack([best, most]))  # (2, m)
-    axis.set_xlim(padded(limits[:, 1], is_log[1]))
-    axis.set_ylim(padded(limits[:, 0], is_log[0]))
+    axis.set_xlim(style.padded(limits[:, 1], is_log[1]))
+    axis.set_ylim(style.padded(limits[:, 0], is_log[0]))
     if is_log[0]:
-        log_ticks(axis.yaxis, limits[:, 0])
+        style.log_ticks(axis.yaxis, limits[:, 0])
 
 
-def _figure(suite: str, title: str) -> Figure:
-    return Figure(
+FIGURES = tuple(
+    Figure(
         name=f"eaf-{suite}",
         about=f"objective values that half of the runs reach (25 to 75 % as bands) on {title}",
         numbers=_table_of_surfaces,
@@ -177,6 +151,5 @@ def _figure(suite: str, title: str) -> Figure:
         problems=problem_names(suite),
         plan=partial(_plan, suite),
     )
-
-
-FIGURES = (_figure("hpolib", "HPOlib"), _figure("nmt", "NMT-Bench"))
+    for suite, title in SUITES.items()
+)

@@ -8,7 +8,7 @@ With y_s(n) the measure of the run with seed s after n evaluations:
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -30,11 +30,17 @@ def grouped(traces: Sequence[Trace], key: Callable[[Run], K]) -> dict[K, list[Tr
     return groups
 
 
-def mean_curve(traces: Sequence[Trace], measure: Measure | None = None) -> Table:
+def labelled(table: Table, **labels: Any) -> Table:
+    """Return a table with columns of one value each before its own."""
+    for place, (name, value) in enumerate(labels.items()):
+        table.insert(place, name, value)
+    return table
+
+
+def mean_curve(traces: Sequence[Trace], measure: Measure) -> Table:
     """Return the mean of runs that differ in their seed alone, one row an evaluation."""
     import pandas as pd
 
-    measure = measure or Measure()
     problem = get_problem(traces[0].run.problem)
     curves = np.stack(
         [progress_curve(problem, t.values, scale=measure.scale, raw=measure.raw) for t in traces]

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from metatpe.bench.figures.figure import Figure, Measure, Table
+from metatpe.bench.figures.figure import SUITES, Figure, Measure, Table
+from metatpe.bench.figures.style import ORDERED, legend_under, panels, title_of
 from metatpe.bench.problems import Problem, get_suite, problem_names
 from metatpe.bench.records import Trace
 from metatpe.bench.tables import Ints
@@ -59,37 +60,23 @@ def _part(what: str, problem: Problem, x: Ints, count: Ints) -> Table:
 
 
 def _draw(table: Table) -> Picture:
-    from metatpe.bench.figures.style import ORDERED, legend_under, panels, title_of
-
     picture, axes = panels(1, 3, 3.1)
     cumulated = table[table["count_of"] == CUMULATED]
     for axis, (suite, share) in zip(axes[0], _SHARES.items(), strict=False):
         here = cumulated[cumulated["problem"].str.startswith(f"{suite}/")]
-        for line, (problem, rows) in zip(
-            ORDERED, here.groupby("problem", sort=False), strict=False
-        ):
-            axis.step(
-                [0, *rows["x"]],
-                [0, *rows["count"]],
-                where="post",
-                color=line.colour,
-                linestyle=line.dashes,
-                marker=line.marker,
-                markevery=(0.1, 0.2),
-                label=title_of(problem),
-            )
-        title = {"hpolib": "HPOlib", "nmt": "NMT-Bench"}[suite]
-        axis.set(title=f"best {share:.0%} of {title}", xlabel="configuration (row)")
-        axis.set_ylabel("cumulated count")
-        axis.set(xlim=(0, None), ylim=(0, None))
+        groups = here.groupby("problem", sort=False)
+        for line, (problem, rows) in zip(ORDERED, groups, strict=False):
+            x, count = [0, *rows["x"]], [0, *rows["count"]]
+            look = {**line.look, "markevery": (0.1, 0.2), "label": title_of(problem)}
+            axis.step(x, count, where="post", **look)
+        axis.set(title=f"best {share:.0%} of {SUITES[suite]}", xlabel="configuration (row)")
+        axis.set(ylabel="cumulated count", xlim=(0, None), ylim=(0, None))
         legend_under(axis)
     _draw_bars(axes[0, 2], table[table["count_of"] == BPE])
     return picture
 
 
 def _draw_bars(axis: Any, table: Table) -> None:
-    from metatpe.bench.figures.style import ORDERED, legend_under, title_of
-
     groups = list(table.groupby("problem", sort=False))
     width = 0.8 / len(groups)
     for nth, (problem, rows) in enumerate(groups):

@@ -7,13 +7,15 @@ same c, each with observations of its own. The target has its centre at 0.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from metatpe.bench.figures.curves import grouped, mean_curve
+from metatpe.bench.figures.curves import grouped, labelled, mean_curve
 from metatpe.bench.figures.figure import Figure, Measure, Table
-from metatpe.bench.plan import Run, plan
+from metatpe.bench.figures.style import METHODS, ORDERED, Line, draw_curve, legend_below, panels
+from metatpe.bench.plan import N_START, Run, plan
 from metatpe.bench.records import Trace
 
 if TYPE_CHECKING:
@@ -22,20 +24,40 @@ if TYPE_CHECKING:
 _N_EVALUATIONS = 200
 _TPE = "mo-tpe"  # with one objective it is TPE
 
+
+def _around(target: str, c: int) -> str:
+    return target if c == 0 else f"{target}-c{c}"
+
+
+def _runs(
+    target: str,
+    with_past: Sequence[tuple[Sequence[str], Sequence[str]]],
+    seeds: Iterable[int],
+    n_start: int = N_START,
+) -> tuple[Run, ...]:
+    """Return the runs of TPE and those of methods with their past, seed by seed."""
+    runs: list[Run] = []
+    planned = partial(plan, [target], n_start=n_start, n_evaluations=_N_EVALUATIONS)
+    for seed in seeds:
+        for methods, past in [((_TPE,), None), *with_past]:
+            runs += planned(methods, [seed], past=past)
+    return tuple(runs)
+
+
+def _columns(rows: Table) -> tuple[Any, Any, Any]:
+    x, mean, se = (rows[name].to_numpy(np.float64) for name in ("evaluations", "mean", "se"))
+    return x, mean, np.minimum(se, 0.9 * mean)  # a band that reaches 0 has no place on a log axis
+
+
 # ellipsoid ------------------------------------------------------------------------------------
 
 _TARGET = "ellipsoid4"
-_PAST = {c: _TARGET if c == 0 else f"{_TARGET}-c{c}" for c in range(5)}
+_PAST = {c: _around(_TARGET, c) for c in range(5)}
 _WITH_PAST = ("meta-tpe", "naive-meta-tpe")
 
 
 def _plan_centres(seeds: Iterable[int], quick: bool) -> tuple[Run, ...]:
-    runs: list[Run] = []
-    for seed in seeds:
-        runs += plan([_TARGET], [_TPE], [seed], n_evaluations=_N_EVALUATIONS)
-        for name in _PAST.values():
-            runs += plan([_TARGET], _WITH_PAST, [seed], n_evaluations=_N_EVALUATIONS, past=[name])
-    return tuple(runs)
+    return _runs(_TARGET, [(_WITH_PAST, [name]) for name in _PAST.values()], seeds)
 
 
 def _numbers_of_centres(traces: Sequence[Trace], measure: Measure) -> Table:
@@ -47,10 +69,8 @@ def _numbers_of_centres(traces: Sequence[Trace], measure: Measure) -> Table:
     )
     parts = []
     for (method, c), members in sorted(groups.items(), key=lambda g: (g[0][0], g[0][1] or 0)):
-        part = mean_curve(members).assign(weight=_median_weight(members))
-        part.insert(0, "method", method)
-        part.insert(1, "c", c)
-        parts.append(part)
+        part = mean_curve(members, measure).assign(weight=_median_weight(members))
+        parts.append(labelled(part, method=method, c=c))
     return pd.concat(parts, ignore_index=True).astype({"c": "Int64", "weight": float})
 
 
@@ -68,51 +88,30 @@ def _median_weight(traces: Sequence[Trace]) -> Any:  # (n,), None without a past
 
 
 def _draw_centres(table: Table) -> Picture:
-    from metatpe.bench.figures.style import METHODS, ORDERED, draw_curve, legend_below, panels
-
     picture, axes = panels(1, 3, 2.7)
     titles = {"meta-tpe": "meta-tpe", "naive-meta-tpe": "naive-meta-tpe: equal weights"}
-    centres = sorted(table["c"].dropna().unique())
-    lines = dict(zip(centres, ORDERED, strict=False))
     for axis, (method, title) in zip(axes[0], titles.items(), strict=False):
-        curves = {
-            _label(c): table[(table["method"] == method) & (table["c"] == c)] for c in centres
-        }
-        curves["TPE, no past"] = table[table["method"] == _TPE]
-        for nth, (label, rows) in enumerate(curves.items()):
-            line = lines[centres[nth]] if nth < len(centres) else METHODS["optuna-gp-log"]
-            x, mean, se = _columns(rows)
-            draw_curve(axis, x, mean, se, line, label=label, nth=nth)
+        curves = _by_centre(table[table["method"] == method])
+        curves.append(("TPE, no past", table[table["method"] == _TPE], METHODS["optuna-gp-log"]))
+        for nth, (label, rows, line) in enumerate(curves):
+            draw_curve(axis, *_columns(rows), line, label=label, nth=nth)
         axis.set(title=title, xlabel="evaluations", ylabel="best value", yscale="log")
     low, high = zip(*(axis.get_ylim() for axis in axes[0, :2]), strict=True)
     for axis in axes[0, :2]:
         axis.set_ylim(min(low), max(high))
-    for nth, c in enumerate(centres):
-        rows = table[(table["method"] == "meta-tpe") & (table["c"] == c)]
-        weight = rows["weight"].to_numpy()
-        line = lines[c]
-        draw_curve(
-            axes[0, 2],
-            *_columns(rows)[:1],
-            weight,
-            np.nan * weight,
-            line,
-            label=_label(c),
-            nth=nth,
-        )
+    for nth, (label, rows, line) in enumerate(_by_centre(table[table["method"] == "meta-tpe"])):
+        x, weight = (rows[name].to_numpy(np.float64) for name in ("evaluations", "weight"))
+        draw_curve(axes[0, 2], x, weight, np.nan * weight, line, label=label, nth=nth)
     axes[0, 2].set(title="what the past task weighs (median)", xlabel="evaluations")
     axes[0, 2].set(ylabel="weight", ylim=(0, 0.55))
     legend_below(picture, 6)
     return picture
 
 
-def _label(c: int) -> str:
-    return f"c* = {c}"
-
-
-def _columns(rows: Table) -> tuple[Any, Any, Any]:
-    x, mean, se = (rows[name].to_numpy(np.float64) for name in ("evaluations", "mean", "se"))
-    return x, mean, np.minimum(se, 0.9 * mean)  # a band that reaches 0 has no place on a log axis
+def _by_centre(table: Table) -> list[tuple[str, Table, Line]]:
+    """Return the label, the rows and the look of each centre."""
+    groups = table.groupby("c")
+    return [(f"c* = {c}", rows, line) for (c, rows), line in zip(groups, ORDERED, strict=False)]
 
 
 # n-tasks --------------------------------------------------------------------------------------
@@ -120,27 +119,11 @@ def _columns(rows: Table) -> tuple[Any, Any, Any]:
 _LARGE = "ellipsoid10"
 _CENTRES = (0, 1, 2, 3)
 _N_TASKS = (1, 2, 4, 8)
-_N_START = 10
 
 
 def _plan_numbers(seeds: Iterable[int], quick: bool) -> tuple[Run, ...]:
-    runs: list[Run] = []
-    for seed in seeds:
-        runs += _runs_of_large(_TPE, seed, None)
-        for c in _CENTRES:
-            for n_tasks in _N_TASKS:
-                runs += _runs_of_large("meta-tpe", seed, [_centred(c)] * n_tasks)
-    return tuple(runs)
-
-
-def _centred(c: int) -> str:
-    return _LARGE if c == 0 else f"{_LARGE}-c{c}"
-
-
-def _runs_of_large(method: str, seed: int, past: Sequence[str] | None) -> tuple[Run, ...]:
-    return plan(
-        [_LARGE], [method], [seed], n_evaluations=_N_EVALUATIONS, n_start=_N_START, past=past
-    )
+    pasts = [[_around(_LARGE, c)] * n_tasks for c in _CENTRES for n_tasks in _N_TASKS]
+    return _runs(_LARGE, [(["meta-tpe"], past) for past in pasts], seeds, n_start=10)
 
 
 def _numbers_of_tasks(traces: Sequence[Trace], measure: Measure) -> Table:
@@ -151,34 +134,25 @@ def _numbers_of_tasks(traces: Sequence[Trace], measure: Measure) -> Table:
     parts = []
     for c in _CENTRES:
         for n_tasks in (0, *_N_TASKS):
-            members = groups.get((_centred(c) if n_tasks else "", n_tasks))
-            if members:
-                part = mean_curve(members)
-                part.insert(0, "c", c)
-                part.insert(1, "tasks", n_tasks)
-                parts.append(part)
+            key = (_around(_LARGE, c) if n_tasks else "", n_tasks)
+            if key in groups:
+                parts.append(labelled(mean_curve(groups[key], measure), c=c, tasks=n_tasks))
     return pd.concat(parts, ignore_index=True)
 
 
 def _draw_numbers(table: Table) -> Picture:
-    from metatpe.bench.figures.style import METHODS, ORDERED, draw_curve, legend_below, panels
-
     centres = table["c"].unique()
     picture, axes = panels(1, len(centres), 2.4, sharey=True)
     for axis, c in zip(axes[0], centres, strict=True):
         here = table[table["c"] == c]
         for nth, n_tasks in enumerate(here["tasks"].unique()):
             line = ORDERED[nth - 1] if n_tasks else METHODS["optuna-gp-log"]
-            label = _task_label(n_tasks)
+            label = {0: "TPE, no past", 1: "1 past task"}.get(n_tasks, f"{n_tasks} past tasks")
             draw_curve(axis, *_columns(here[here["tasks"] == n_tasks]), line, label=label, nth=nth)
         axis.set(title=f"past tasks around c = {c}", xlabel="evaluations", yscale="log")
     axes[0, 0].set_ylabel("best value")
     legend_below(picture, 5)
     return picture
-
-
-def _task_label(n_tasks: int) -> str:
-    return {0: "TPE, no past", 1: "1 past task"}.get(n_tasks, f"{n_tasks} past tasks")
 
 
 FIGURES = (

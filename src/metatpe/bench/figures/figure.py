@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from metatpe.bench.figures.style import style
 from metatpe.bench.metrics import Scale
 from metatpe.bench.plan import Run
 from metatpe.bench.records import Trace
@@ -21,6 +22,7 @@ from metatpe.bench.records import Trace
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Picture
 
+SUITES = {"hpolib": "HPOlib", "nmt": "NMT-Bench"}  # those of most figures, and their titles
 Table = Any  # pandas.DataFrame, which is loaded only when something is drawn
 
 
@@ -103,8 +105,6 @@ def save(
         measure: Of the hypervolume; left out, that of the authors.
         quick: Whether the files get the name of the quick version.
     """
-    from metatpe.bench.figures.style import style
-
     measure = measure or Measure()
     table = figure.numbers(traces, measure)
     folder.mkdir(parents=True, exist_ok=True)

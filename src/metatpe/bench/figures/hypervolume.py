@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from metatpe.bench.figures.curves import grouped, mean_curve
-from metatpe.bench.figures.figure import Figure, Measure, Table
+from metatpe.bench.figures import style
+from metatpe.bench.figures.curves import grouped, labelled, mean_curve
+from metatpe.bench.figures.figure import SUITES, Figure, Measure, Table
 from metatpe.bench.methods import get_method, method_names
 from metatpe.bench.metrics import hypervolume_curve
 from metatpe.bench.plan import N_START, Run, plan
@@ -48,23 +49,22 @@ def _eta(run: Run) -> str:
 
 
 def _table_of_curves(
-    curve: str, name: Callable[[Run], str], traces: Sequence[Trace], measure: Measure
+    curve: str, name_of: Callable[[Run], str], traces: Sequence[Trace], measure: Measure
 ) -> Table:
     """Return the mean curves, the problems in the order of the suite, and the true front."""
     import pandas as pd
 
-    groups = grouped(traces, lambda run: (run.problem, name(run)))
+    groups = grouped(traces, lambda run: (run.problem, name_of(run)))
     names = _sorted({name for _, name in groups})
     parts = []
     for problem in problem_names():
-        for key in [(problem, name) for name in names if (problem, name) in groups]:
-            part = mean_curve(groups[key], measure)
-            parts.append(part.assign(problem=problem, **{curve: key[1]}))
+        for name in [name for name in names if (problem, name) in groups]:
+            part = mean_curve(groups[problem, name], measure)
+            parts.append(labelled(part, problem=problem, **{curve: name}))
         if parts and problem == parts[-1]["problem"].iloc[0]:
             front = parts[-1].tail(1).assign(mean=_front(problem, measure), se=None, seeds=0)
             parts.append(front.assign(**{curve: _FRONT}))
-    columns = ["problem", curve, "evaluations", "mean", "se", "seeds"]
-    return pd.concat(parts, ignore_index=True)[columns].astype({"se": float})
+    return pd.concat(parts, ignore_index=True).astype({"se": float})
 
 
 def _sorted(names: Iterable[str]) -> list[str]:
@@ -81,23 +81,20 @@ def _front(problem: str, measure: Measure) -> float:
 
 def _draw_methods(table: Table) -> Picture:
     """Draw a column a dataset; above what starts from the past, below what starts at random."""
-    from metatpe.bench.figures.style import base, legend_below, method_lines, panels
-
     methods = [name for name in table["method"].unique() if name != _FRONT]
-    lines = method_lines(methods)
+    lines = style.method_lines(methods)
     problems = table["problem"].unique()
-    picture, axes = panels(2, len(problems), 4.5, sharex=True)
+    picture, axes = style.panels(2, len(problems), 4.5, sharex=True)
     for column, problem in enumerate(problems):
         here = table[table["problem"] == problem]
         for row, is_warm in enumerate((True, False)):
             # The best known is in both rows, to compare the rows by.
-            shown = [m for m in methods if _is_warm(m) == is_warm or m == "meta-tpe"]
-            _draw_panel(axes[row, column], here, "method", {m: lines[m] for m in shown}, base)
+            looks = {m: lines[m] for m in methods if _is_warm(m) == is_warm or m == "meta-tpe"}
+            _draw_panel(axes[row, column], here, "method", looks, style.base)
         _finish_column(axes[:, column], problem)
     axes[0, 0].set_ylabel("from warm starts\nnormalised hypervolume")
     axes[1, 0].set_ylabel("from random starts\nnormalised hypervolume")
-    order = [*dict.fromkeys(map(base, methods)), _FRONT]
-    legend_below(picture, 5, order)
+    style.legend_below(picture, 5, [*dict.fromkeys(map(style.base, methods)), _FRONT])
     return picture
 
 
@@ -106,17 +103,15 @@ def _is_warm(method: str) -> bool:
 
 
 def _draw_etas(table: Table) -> Picture:
-    from metatpe.bench.figures.style import ORDERED, legend_below, panels
-
     problems = table["problem"].unique()
     etas = [name for name in table["eta"].unique() if name != _FRONT]
-    picture, axes = panels(1, len(problems), 2.3)
+    picture, axes = style.panels(1, len(problems), 2.3)
     for axis, problem in zip(axes[0], problems, strict=True):
         here = table[table["problem"] == problem]
-        _draw_panel(axis, here, "eta", dict(zip(etas, ORDERED, strict=False)), _eta_label)
+        _draw_panel(axis, here, "eta", dict(zip(etas, style.ORDERED, strict=False)), _eta_label)
         _finish_column([axis], problem)
     axes[0, 0].set_ylabel("normalised hypervolume")
-    legend_below(picture, 5, [*map(_eta_label, etas), _FRONT])
+    style.legend_below(picture, 5, [*map(_eta_label, etas), _FRONT])
     return picture
 
 
@@ -128,52 +123,37 @@ def _draw_panel(
     axis: Any, table: Table, curve: str, lines: dict[str, Any], label: Callable[[str], str]
 ) -> None:
     """Draw the curves of one problem from the first configurations on, and the true front."""
-    from metatpe.bench.figures.style import FRONT, draw_curve
-
     after = table[table["evaluations"] >= min(N_START, table["evaluations"].max())]
     for nth, (name, line) in enumerate(lines.items()):
         rows = after[after[curve] == name]
         if len(rows):
             x, mean, se = (rows[c].to_numpy() for c in ("evaluations", "mean", "se"))
-            draw_curve(axis, x, mean, se, line, label=label(name), nth=nth)
+            style.draw_curve(axis, x, mean, se, line, label=label(name), nth=nth)
     front = float(table.loc[table[curve] == _FRONT, "mean"].iloc[0])
-    axis.axhline(
-        front, color=FRONT.colour, linestyle=FRONT.dashes, linewidth=FRONT.width, label=_FRONT
-    )
+    axis.axhline(front, **style.FRONT.look, label=_FRONT)
 
 
 def _finish_column(axes: Sequence[Any], problem: str) -> None:
-    from metatpe.bench.figures.style import count_axis, title_of
-
-    axes[0].set_title(title_of(problem))
+    axes[0].set_title(style.title_of(problem))
     axes[-1].set_xlabel("evaluations")
     for axis in axes:
-        count_axis(axis, (5, 10, 20, 50, 100))
+        style.count_axis(axis, (5, 10, 20, 50, 100))
 
 
-def _of_methods(suite: str, title: str) -> Figure:
-    return Figure(
-        name=f"hv-{suite}",
-        about=f"normalised hypervolume of all methods over evaluations on {title}",
-        numbers=partial(_table_of_curves, "method", lambda run: run.method),
-        draw=_draw_methods,
+_KINDS = (
+    ("hv", "all methods over evaluations", "method", lambda run: run.method),
+    ("eta", "meta-tpe with η = 1.5, 2, 2.5 and 5", "eta", _eta),
+)
+FIGURES = tuple(
+    Figure(
+        name=f"{kind}-{suite}",
+        about=f"normalised hypervolume of {what} on {title}",
+        numbers=partial(_table_of_curves, curve, name_of),
+        draw=_draw_methods if kind == "hv" else _draw_etas,
         problems=problem_names(suite),
-        plan=partial(_plan_methods, suite),
+        plan=partial(_plan_methods if kind == "hv" else _plan_etas, suite),
         has_hypervolume=True,
     )
-
-
-def _of_etas(suite: str, title: str) -> Figure:
-    return Figure(
-        name=f"eta-{suite}",
-        about=f"normalised hypervolume of meta-tpe with η = 1.5, 2, 2.5 and 5 on {title}",
-        numbers=partial(_table_of_curves, "eta", _eta),
-        draw=_draw_etas,
-        problems=problem_names(suite),
-        plan=partial(_plan_etas, suite),
-        has_hypervolume=True,
-    )
-
-
-_SUITES = {"hpolib": "HPOlib", "nmt": "NMT-Bench"}
-FIGURES = tuple(make(*suite) for make in (_of_methods, _of_etas) for suite in _SUITES.items())
+    for kind, what, curve, name_of in _KINDS
+    for suite, title in SUITES.items()
+)

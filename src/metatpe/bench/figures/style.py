@@ -7,29 +7,20 @@ that grey keeps.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import matplotlib as mpl
 import numpy as np
-from matplotlib.figure import Figure as Picture
-from matplotlib.ticker import (
-    FixedLocator,
-    LogLocator,
-    MaxNLocator,
-    NullLocator,
-    ScalarFormatter,
-)
 
 from metatpe.bench.problems import Floats
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Picture
+
 _WIDTH = 7.2  # inches
 _SETTINGS: Any = {
-    "font.size": 7.5,
-    "axes.titlesize": 7.5,
-    "axes.labelsize": 7.5,
-    "legend.fontsize": 7.5,
+    **dict.fromkeys(("font.size", "axes.titlesize", "axes.labelsize", "legend.fontsize"), 7.5),
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.grid": True,
@@ -51,6 +42,12 @@ class Line(NamedTuple):
     marker: str
     width: float = 1.1
 
+    @property
+    def look(self) -> dict[str, Any]:
+        """The arguments of matplotlib's `plot`."""
+        stroke = {"color": self.colour, "linestyle": self.dashes, "linewidth": self.width}
+        return {**stroke, "marker": self.marker or None}
+
 
 _DASHES = ("-", (0, (4, 1.5)), (0, (1, 1.2)), (0, (5, 1.2, 1, 1.2)), (0, (7, 2)))
 FRONT = Line("0.35", (0, (1, 1)), "", 0.9)  # the true front
@@ -67,26 +64,16 @@ METHODS = {
     "optuna-gp-log": Line("#000000", _DASHES[3], "*"),
     "optuna-nsga2": Line("#8C6D1F", _DASHES[2], "+"),
 }
-_FURTHER = tuple(
-    Line(colour, dashes, marker)
-    for colour, dashes, marker in zip(
-        ("#7A3E9D", "#A0522D", "#3B7A57", "#5B5B9E"),
-        _DASHES[1:],
-        ("<", ">", "p", "h"),
-        strict=True,
-    )
-)
-ORDERED = tuple(  # of values that have an order: dark is the first
-    Line(colour, dashes, marker)
-    for colour, dashes, marker in zip(
-        ("#440154", "#31688E", "#21918C", "#5DB04B", "#D9A400"), _DASHES, "osD^v", strict=True
-    )
-)
+_FURTHER = tuple(map(Line, ("#7A3E9D", "#A0522D", "#3B7A57", "#5B5B9E"), _DASHES[1:], "<>ph"))
+_DARK_TO_LIGHT = ("#440154", "#31688E", "#21918C", "#5DB04B", "#D9A400")
+ORDERED = tuple(map(Line, _DARK_TO_LIGHT, _DASHES, "osD^v"))  # of values that have an order
 
 
 def style() -> AbstractContextManager[None]:
     """Return the context that figures are made and saved in."""
-    context: AbstractContextManager[None] = mpl.rc_context(_SETTINGS)
+    from matplotlib import rc_context
+
+    context: AbstractContextManager[None] = rc_context(_SETTINGS)
     return context
 
 
@@ -104,6 +91,8 @@ def base(method: str) -> str:
 
 def panels(n_rows: int, n_columns: int, height: float, **options: Any) -> tuple[Picture, Any]:
     """Return a picture and its axes (n_rows, n_columns)."""
+    from matplotlib.figure import Figure as Picture
+
     picture = Picture(figsize=(_WIDTH, height), layout="constrained")
     return picture, picture.subplots(n_rows, n_columns, squeeze=False, **options)
 
@@ -122,22 +111,16 @@ def draw_curve(
         label: For the legend; one label is in it once, however many panels have it.
         nth: Which curve of the panel: markers of different curves are set at different places.
     """
-    axis.plot(
-        x,
-        mean,
-        color=line.colour,
-        linestyle=line.dashes,
-        linewidth=line.width,
-        marker=line.marker or None,
-        markevery=(0.02 + 0.012 * nth, 0.16),
-        label=label,
-        zorder=2 + line.width,  # the thick ones above
-    )
+    places = (0.02 + 0.012 * nth, 0.16)
+    order = 2 + line.width  # the thick ones above
+    axis.plot(x, mean, **line.look, markevery=places, label=label, zorder=order)
     axis.fill_between(x, mean - se, mean + se, color=line.colour, alpha=0.12, linewidth=0)
 
 
 def count_axis(axis: Any, ticks: Sequence[int]) -> None:
     """Give numbers of evaluations, observations or tasks a log scale with these ticks."""
+    from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter
+
     axis.set_xscale("log")
     axis.xaxis.set_major_locator(FixedLocator(list(ticks)))
     axis.xaxis.set_major_formatter(ScalarFormatter())
@@ -153,6 +136,8 @@ def padded(limits: Floats, is_log: bool) -> Floats:  # (2,) -> (2,)
 
 def log_ticks(axis: Any, limits: Floats) -> None:
     """Give a log scale plain numbers, also where it has no power of ten."""
+    from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
+
     is_short = limits.max() < 4 * limits.min()
     axis.set_major_locator(MaxNLocator(5) if is_short else LogLocator(subs=(1, 2, 5)))
     axis.set_major_formatter("{x:g}")
@@ -161,11 +146,9 @@ def log_ticks(axis: Any, limits: Floats) -> None:
 
 def legend_below(picture: Picture, n_columns: int, order: Sequence[str] = ()) -> None:
     """Put one legend for all panels below them, in the given order where there is one."""
-    handles: Mapping[str, Any] = {
-        label: handle
-        for axis in picture.axes
-        for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)
-    }
+    handles: dict[str, Any] = {}
+    for axis in picture.axes:
+        handles |= {label: h for h, label in zip(*axis.get_legend_handles_labels(), strict=True)}
     labels = [name for name in order if name in handles] or list(handles)
     picture.legend(
         [handles[name] for name in labels], labels, loc="outside lower center", ncols=n_columns

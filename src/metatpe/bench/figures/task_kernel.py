@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from optuna.distributions import FloatDistribution
 
 from metatpe.bench.figures.figure import Figure, Measure, Table
+from metatpe.bench.figures.style import FRONT, METHODS, count_axis, legend_below, panels
 from metatpe.bench.problems import Floats
 from metatpe.bench.records import Trace
 from metatpe.bench.run import in_one_thread
@@ -40,6 +41,7 @@ SIZES = {
     "observations": [(_TASKS, n) for n in (50, 100, 200, 500, 1000, 2000, 5000, 10_000)],
     "tasks": [(k, _OBSERVATIONS) for k in (1, 2, 5, 10, 20, 50)],
 }
+_WIDTH = 1.1  # of all lines
 _PAPER = 1e-4  # seconds, for 5 past tasks with 200 observations
 
 
@@ -68,8 +70,7 @@ def measure_update(n_tasks: int, n_past: int, n_repeats: int = 50) -> Seconds:
 
 def _new_rows(losses: Floats, n: int) -> Ints:
     """Return good observations that may be the newest, one after the other, n in all."""
-    is_good = split(losses, np.zeros(len(losses)), GAMMA)
-    good = np.flatnonzero(is_good)
+    good = np.flatnonzero(split(losses, np.zeros(len(losses)), GAMMA))
     return np.resize(good[good >= N_JUDGED], n)  # the past is judged by the first ones
 
 
@@ -94,19 +95,18 @@ def _observations(n: int, shift: float, seed: int) -> tuple[Floats, Floats]:
 def _weigh(X: Floats, losses: Floats, past: PastDensities) -> tuple[int, ...]:
     """Weigh the past tasks by the current task's observations; return the kept columns."""
     violation = np.zeros(len(X))
-    is_good = split(losses, violation, GAMMA)
     judged = slice(N_JUDGED)
-    good = Parzen(_SPACE.columns, X[is_good])
+    good = Parzen(_SPACE.columns, X[split(losses, violation, GAMMA)])
     s, kept = past.similarities(good, eta=ETA, n_mc_samples=N_MC_SAMPLES)
     agreement = past.agreement(X[judged], levels(losses[judged], violation[judged]))
     task_weights(s * trust(agreement))
     return kept
 
 
-def _measure_all() -> list[tuple[str, int, int, Seconds]]:
+def _measure_all() -> list[tuple[Any, ...]]:
     measure_update(2, 50, 5)  # what is loaded and compiled once is not timed
     return [
-        (varied, *sizes, measure_update(*sizes))
+        (varied, *sizes, *measure_update(*sizes))
         for varied, settings in SIZES.items()
         for sizes in settings
     ]
@@ -115,39 +115,27 @@ def _measure_all() -> list[tuple[str, int, int, Seconds]]:
 def _table_of_times(traces: Sequence[Trace], measure: Measure) -> Table:
     import pandas as pd
 
-    rows = [(varied, k, n, *seconds) for varied, k, n, seconds in in_one_thread(_measure_all)]
     columns = ["varied", "tasks", "observations", "first_seconds", "update_seconds", "kept"]
-    return pd.DataFrame(rows, columns=columns)
+    return pd.DataFrame(in_one_thread(_measure_all), columns=columns)
 
 
 def _draw(table: Table) -> Picture:
-    from metatpe.bench.figures.style import FRONT, METHODS, count_axis, legend_below, panels
-
     picture, axes = panels(1, 2, 2.5, sharey=True)
-    lines = {"update_seconds": METHODS["meta-tpe"], "first_seconds": METHODS["mo-tpe"]}
-    labels = {
-        "update_seconds": "an update",
-        "first_seconds": "the first, with the past tasks' models",
+    curves = (
+        ("update_seconds", "an update", METHODS["meta-tpe"]),
+        ("first_seconds", "the first, with the past tasks' models", METHODS["mo-tpe"]),
+    )
+    xlabels = {
+        "observations": "observations of each of 5 past tasks",
+        "tasks": "past tasks with 200 observations each",
     }
-    xlabels = {"observations": "observations of each of 5 past tasks"}
-    xlabels["tasks"] = "past tasks with 200 observations each"
     for axis, (varied, xlabel) in zip(axes[0], xlabels.items(), strict=True):
         rows = table[table["varied"] == varied]
-        for column, line in lines.items():
-            axis.plot(
-                rows[varied],
-                1e3 * rows[column],
-                color=line.colour,
-                linestyle=line.dashes,
-                marker=line.marker,
-                label=labels[column],
-            )
-        axis.axhline(
-            1e3 * _PAPER,
-            color=FRONT.colour,
-            linestyle=FRONT.dashes,
-            label="an update in the paper: 5 tasks × 200",
-        )
+        for column, label, line in curves:
+            look = line._replace(width=_WIDTH).look
+            axis.plot(rows[varied], 1e3 * rows[column], **look, label=label)
+        look = FRONT._replace(width=_WIDTH).look
+        axis.axhline(1e3 * _PAPER, **look, label="an update in the paper: 5 tasks × 200")
         axis.set(xlabel=xlabel, yscale="log")
         count_axis(axis, rows[varied].tolist())
     axes[0, 0].set_ylabel("milliseconds")

@@ -159,15 +159,9 @@ class _Reader:
         if self._n_texts > MAX_CHOICES:
             return Column(np.empty(0), first_text=self._first_text, is_full=True)
         if not self._n_texts:
-            return Column(np.concatenate([self._numbers(*chunk) for chunk in self._chunks]))
+            return Column(np.concatenate([cells for cells, _ in self._chunks]))
         cells = np.concatenate([self._recoded(*chunk) for chunk in self._chunks])
         return Column(cells, tuple(value for _, value in self._codes), self._first_text)
-
-    def _numbers(self, cells: Floats, is_coded: bool) -> Floats:
-        if not is_coded:
-            return cells
-        values = np.array([value for _, value in self._codes] or [math.nan], dtype=np.float64)
-        return np.where(np.isnan(cells), math.nan, values[np.nan_to_num(cells).astype(np.int64)])
 
     def _recoded(self, cells: Floats, is_coded: bool) -> Floats:
         if is_coded:
@@ -182,7 +176,10 @@ class _Reader:
 
 def _as_numbers(cells: Sequence[str]) -> Floats | None:
     """Return cells as numbers, None where one is not a number."""
-    for numbers in (map(float, cells), (float("nan" if c in _MISSING else c) for c in cells)):
+    for numbers in (
+        map(float, cells),
+        (float("nan" if c.strip() in _MISSING else c) for c in cells),
+    ):
         with contextlib.suppress(ValueError):
             return np.fromiter(numbers, dtype=np.float64, count=len(cells))
     return None

@@ -76,30 +76,19 @@ def understand(
     if not is_run.all():
         n = len(is_run)
         remarks.append(f"{n - int(is_run.sum())} of {n} rows have no result and are left out")
-    found = {
-        name: _parameter(columns[name], name, chosen[name], is_run, source) for name in chosen
-    }
-    return _table(found, values[is_run], remarks, source)
-
-
-def _table(
-    found: Mapping[str, tuple[BaseDistribution, Floats] | None],
-    values: Floats,
-    remarks: list[str],
-    source: str,
-) -> ParsedTable:
-    kept = {name.removeprefix(_PREFIX): pair for name, pair in found.items() if pair is not None}
-    empty = [name for name, pair in found.items() if pair is None]
+    kept, empty = {}, []
+    for name, given in chosen.items():
+        if pair := _parameter(columns[name], name, given, is_run, source):
+            kept[name.removeprefix(_PREFIX)] = pair
+        else:
+            empty.append(name)
     if empty:
         remarks.append(f"without a value and left out: {', '.join(empty)}")
     if not kept:
         raise ValueError(f"{source} has no column that could be a parameter.")
-    return ParsedTable(
-        space=Space({name: distribution for name, (distribution, _) in kept.items()}),
-        numbers=np.stack([numbers for _, numbers in kept.values()], axis=1),
-        values=values,
-        remarks=tuple(remarks),
-    )
+    space = Space({name: distribution for name, (distribution, _) in kept.items()})
+    numbers = np.stack([column for _, column in kept.values()], axis=1)
+    return ParsedTable(space, numbers, values[is_run], tuple(remarks))
 
 
 def _check_known(names: Iterable[str], columns: Mapping[str, Column], source: str) -> None:
@@ -190,30 +179,25 @@ def _too_many(name: str, source: str) -> str:
 def _as_choices(
     column: Column, cells: Floats, given: Given, name: str, source: str
 ) -> tuple[BaseDistribution, Floats]:
-    values, codes = _distinct(column, cells)
+    distinct, inverse = np.unique(cells, return_inverse=True)  # NaN is the last one
+    values = _values(column, distinct[~np.isnan(distinct)])
     if len(values) > MAX_CHOICES:
         raise ValueError(_too_many(name, source))
     if not isinstance(given, CategoricalDistribution):
-        order = sorted(range(len(values)), key=lambda i: (isinstance(values[i], str), values[i]))
-        ranks = np.argsort(order).astype(np.float64)
-        numbers = np.where(np.isnan(codes), np.nan, ranks[np.nan_to_num(codes).astype(np.int64)])
-        return CategoricalDistribution([values[i] for i in order]), numbers
+        given = CategoricalDistribution(sorted(values, key=lambda v: (isinstance(v, str), v)))
     known = {str(choice): float(i) for i, choice in reversed(list(enumerate(given.choices)))}
     unknown = [value for value in values if str(value) not in known]
     if unknown:
         raise ValueError(f"{source}: {name!r} has {unknown[0]!r}, which is not in {given}.")
-    places = np.array([known[str(value)] for value in values])
-    return given, np.where(np.isnan(codes), np.nan, places[np.nan_to_num(codes).astype(np.int64)])
+    numbers = np.array([*(known[str(value)] for value in values), np.nan])
+    return given, numbers[inverse]
 
 
-def _distinct(column: Column, cells: Floats) -> tuple[list[Any], Floats]:
-    """Return the values that some cells have, whole numbers as such, and the place of each."""
-    present, inverse = np.unique(cells, return_inverse=True)
-    present = present[~np.isnan(present)]
-    codes = np.where(np.isnan(cells), np.nan, inverse.astype(np.float64))
+def _values(column: Column, cells: Floats) -> list[Any]:
+    """Return the values of some cells, whole numbers as such."""
     choices = column.choices
-    values = present.tolist() if choices is None else [choices[int(i)] for i in present]
-    return [int(v) if isinstance(v, float) and v.is_integer() else v for v in values], codes
+    values = cells.tolist() if choices is None else [choices[int(i)] for i in cells]
+    return [int(v) if isinstance(v, float) and v.is_integer() else v for v in values]
 
 
 def _as_range(cells: Floats, given: Given, name: str, source: str) -> BaseDistribution:

@@ -24,12 +24,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from optuna.exceptions import ExperimentalWarning, StorageInternalError
-from optuna.storages import (
-    BaseStorage,
-    GrpcStorageProxy,
-    JournalStorage,
-    RDBStorage,
-)
+from optuna.storages import BaseStorage, GrpcStorageProxy, JournalStorage, RDBStorage
 from optuna.storages.journal import JournalFileBackend
 
 from metatpe.study.access import as_storage
@@ -82,16 +77,13 @@ def plain_errors(storage: StorageName) -> Iterator[None]:
     name = "the storage" if isinstance(storage, BaseStorage) else os.fspath(storage)
     try:
         yield
-    except StorageError:
-        raise
     except ImportError as error:
         raise StorageError(_missing_driver(name, error)) from None
-    except (StorageInternalError, OSError, RuntimeError) as error:
-        raise StorageError(_sentence(name, error)) from None
     except Exception as error:
         # By name: importing SQLAlchemy and gRPC only to ask takes as long as importing Optuna.
         packages = {kind.__module__.partition(".")[0] for kind in type(error).__mro__}
-        if packages & {"sqlalchemy", "grpc"}:
+        is_known = isinstance(error, StorageInternalError | OSError | RuntimeError)
+        if is_known or packages & {"sqlalchemy", "grpc"}:
             raise StorageError(_sentence(name, error)) from None
         raise
 
@@ -140,11 +132,11 @@ def _open_database(url: str, *, create: bool) -> BaseStorage:
     parsed = _parsed(url)
     if parsed.drivername.startswith("sqlite") and not create:
         _check_sqlite_file(parsed.database)
-    arguments = {}
+    options = None
     if parsed.drivername in ("postgresql", "postgresql+psycopg", "postgresql+psycopg2"):
         # Without it a host that does not answer at all is waited for by the minute.
-        arguments = {"connect_timeout": int(str(parsed.query.get("connect_timeout", _SECONDS)))}
-    options = {"connect_args": arguments} if arguments else None
+        seconds = int(str(parsed.query.get("connect_timeout", _SECONDS)))
+        options = {"connect_args": {"connect_timeout": seconds}}
     return as_storage(RDBStorage(url, options, skip_table_creation=not create))
 
 

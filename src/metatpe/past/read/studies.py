@@ -109,7 +109,13 @@ def study_names(storage: BaseStorage, names: str | Sequence[str]) -> list[str]:
     """
     with plain_errors(storage):
         stored = optuna.study.get_all_study_names(storage)
-    return _matching(stored, [names] if isinstance(names, str) else names)
+    found: dict[str, None] = {}  # each once, sorted within a pattern
+    for pattern in [names] if isinstance(names, str) else names:
+        hits = [pattern] if pattern in stored else fnmatch.filter(sorted(stored), pattern)
+        if not hits:
+            raise ValueError(no_study(pattern, stored))
+        found.update(dict.fromkeys(hits))
+    return list(found)
 
 
 def no_study(name: str, stored: Sequence[str]) -> str:
@@ -152,14 +158,3 @@ def _is_same(study: Study, other: Study) -> bool:
     """
     began, others = ({t.datetime_start for t in s.get_trials(False)} for s in (study, other))
     return study.study_name == other.study_name and bool(began & others - {None})
-
-
-def _matching(stored: Sequence[str], patterns: Sequence[str]) -> list[str]:
-    """Return the stored names that fit a pattern, each once, sorted within a pattern."""
-    found: dict[str, None] = {}
-    for pattern in patterns:
-        hits = [pattern] if pattern in stored else fnmatch.filter(sorted(stored), pattern)
-        if not hits:
-            raise ValueError(no_study(pattern, stored))
-        found.update(dict.fromkeys(hits))
-    return list(found)

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import optuna
-from optuna.distributions import (
-    BaseDistribution,
-)
+from optuna.distributions import BaseDistribution
 from optuna.storages import BaseStorage
 from optuna.study import Study, StudyDirection
 from optuna.trial import create_trial
@@ -124,11 +122,8 @@ def store_task(
     """
     try:
         with plain_errors(storage):
-            study = optuna.create_study(
-                study_name=name,
-                storage=storage,
-                directions=[StudyDirection[direction.upper()] for direction in directions],
-            )
+            ways = [StudyDirection[direction.upper()] for direction in directions]
+            study = optuna.create_study(study_name=name, storage=storage, directions=ways)
     except optuna.exceptions.DuplicatedStudyError:
         raise StorageError(f"there is a study {name!r} already; choose another name.") from None
     try:

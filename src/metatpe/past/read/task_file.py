@@ -14,7 +14,7 @@ import hashlib
 import json
 import math
 import os
-import tempfile
+import secrets
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -34,29 +34,22 @@ def write(path: Path, header: Mapping[str, Any], arrays: Mapping[str, Floats]) -
     text = json.dumps({**header, "arrays": shapes}).encode("ascii")
     numbers = [np.ascontiguousarray(array, dtype=_NUMBER).tobytes() for array in arrays.values()]
     rest = b"".join([text, b"\n", *numbers])
-    _replace(path, b"%s %d %s\n" % (_MAGIC, _VERSION, _digest(rest)) + rest)
+    write_whole(path, b"%s %d %s\n" % (_MAGIC, _VERSION, _digest(rest)) + rest)
 
 
-def _replace(path: Path, content: bytes) -> None:
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file at once: others see the old one or all of the new one."""
+    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
-        with os.fdopen(handle, "wb") as file:
+        with beside.open("xb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, path)
+        beside.replace(path)
     except BaseException:
         with contextlib.suppress(OSError):
-            os.unlink(temporary)
+            beside.unlink()
         raise
-
-
-def _umask() -> int:
-    """Return what the rights of a new file are masked with; it can only be read by setting it."""
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
 
 
 def read(path: Path, keys: set[str], arrays: set[str]) -> tuple[dict[str, Any], dict[str, Floats]]:
