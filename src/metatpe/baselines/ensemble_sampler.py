@@ -50,7 +50,7 @@ class EnsembleSampler(PastSampler):
         *,
         acquisition: Acquisition = "ehvi",
         n_startup_trials: int = N_STARTUP_TRIALS,
-        start: StartName = "draw",
+        start: StartName = "portfolio",
         search_space: Mapping[str, BaseDistribution] | None = None,
         seed: int | None = None,
     ) -> None:

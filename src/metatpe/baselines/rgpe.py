@@ -31,8 +31,9 @@ class RGPESampler(EnsembleSampler):
         acquisition: "ehvi", the expected hypervolume improvement (with one objective the expected
             improvement), or "parego", that of a random scalarisation.
         n_startup_trials: The number of first trials.
-        start: What the first trials evaluate: "draw" for the best configurations of the past
-            studies, in random order, or "random". Without sources they are always random.
+        start: What the first trials evaluate: "portfolio" for configurations that serve the past
+            studies together (see `portfolio`), "draw" for the best ones of each in random order,
+            or "random". Without sources they are always random.
         search_space: The parameters that the objective will ask for, if you want the first trials
             to know them; otherwise they are learned from the trials.
         seed: Makes the suggestions reproducible (not with ``n_jobs > 1``, as elsewhere in Optuna).

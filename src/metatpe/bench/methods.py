@@ -125,7 +125,7 @@ _ENSEMBLES = tuple(
     _transferring(
         f"{name}-{acquisition}",
         f"{sampler.__name__}, {about}",
-        _maker(partial(sampler, acquisition=acquisition)),
+        _maker(partial(sampler, acquisition=acquisition, start="draw")),
     )
     for name, sampler in (("rgpe", RGPESampler), ("tstr", TSTRSampler))
     for acquisition, about in _ACQUISITIONS.items()
@@ -134,6 +134,12 @@ _WITH_PAST = (
     _transferring(
         "meta-tpe",
         "MetaTPESampler with the past tasks",
+        _maker(partial(MetaTPESampler, start="draw")),
+        settings=_TPE_SETTINGS,
+    ),
+    _transferring(
+        "meta-tpe-portfolio",
+        "the same, started by a portfolio",
         _maker(MetaTPESampler),
         settings=_TPE_SETTINGS,
     ),
@@ -145,9 +151,14 @@ _WITH_PAST = (
     ),
     _transferring("transfer", "TransferSampler with the past tasks", _maker(TransferSampler)),
     _transferring(
+        "transfer-draw",
+        "the same, started by the paper's draw",
+        _maker(partial(TransferSampler, start="draw")),
+    ),
+    _transferring(
         "naive-meta-tpe",
         "the same weight on every task",
-        _maker(partial(MetaTPESampler, weights="uniform")),
+        _maker(partial(MetaTPESampler, weights="uniform", start="draw")),
         settings=_TPE_SETTINGS_WITHOUT_WEIGHING,
     ),
     _transferring(

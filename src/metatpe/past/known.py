@@ -29,9 +29,9 @@ class Past:
             for task, rows in encoded
             if (lost := rows.describe())
         ]
-        self._rows = [(task, rows) for task, rows in encoded if rows.is_usable.any()]
-        self.names = tuple(task.name for task, _ in self._rows)
-        self._space = space
+        self.rows = [(task, rows) for task, rows in encoded if rows.is_usable.any()]
+        self.names = tuple(task.name for task, _ in self.rows)
+        self.space = space
         self._densities: Recent[tuple[float, bool], PastDensities] = Recent(1)
         self._models: Recent[tuple[str, ...], PastModels] = Recent(1)
 
@@ -39,12 +39,12 @@ class Past:
         """Return the densities, made when they are first asked for."""
         return self._densities.get(
             (gamma, keeps_front),
-            lambda: PastDensities(self._space.columns, self._rows, gamma, keeps_front=keeps_front),
+            lambda: PastDensities(self.space.columns, self.rows, gamma, keeps_front=keeps_front),
         )
 
     def models(self, objective_names: tuple[str, ...]) -> PastModels:
         """Return the Gaussian processes, each fitted when it is first asked for."""
         return self._models.get(
             objective_names,
-            lambda: PastModels(self._space.columns, self._rows, objective_names),
+            lambda: PastModels(self.space.columns, self.rows, objective_names),
         )

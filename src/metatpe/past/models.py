@@ -2,23 +2,35 @@
 
 They depend on the tasks, the space and the names of the objectives. Each is fitted once, when it
 is first asked for. Objectives are matched by name where the study and a task name the same ones,
-otherwise by order.
+otherwise by order. Where all of many tasks are asked for, ten are fitted, and the others take the
+geometric means of their length scales and of their noise.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from metatpe.gp.models import Models, fit_all, thinned
-from metatpe.gp.process import Encoder
+from metatpe.gp.process import LEAST_NOISE, Encoder, GaussianProcess
 from metatpe.gp.transform import scores
 from metatpe.past.task import Encoded, Task
-from metatpe.space import Columns, Floats
+from metatpe.space import Columns, Floats, Ints
 from metatpe.tpe.pareto import order
 
 _N_BEST = 20  # of each past task, to start a search from
+_N_FITTED = 10  # of all past tasks; the others get the settings of these
+_MAX_ROUGH = 100  # observations of each of the others
+
+
+class _Scored(NamedTuple):
+    """The observations of a task that fit the space."""
+
+    X: Floats  # (n, d)
+    y: Floats  # (n, m), scores
+    losses: Floats  # (n, m)
 
 
 class PastModels:
@@ -51,17 +63,57 @@ class PastModels:
         X = np.vstack([np.empty((0, len(self._columns))), *(self._fit(m)[1] for m in chosen)])
         return self._columns.snap(np.where(np.isnan(X), 0.5, X))
 
+    def of_all(self) -> Iterator[tuple[Models, Floats, Floats]]:
+        """Yield of each task its models, and scores and losses (n, m) of its observations."""
+        fitted = np.linspace(0, len(self._rows) - 1, min(len(self._rows), _N_FITTED)).astype(int)
+        settings = [_mean_settings(own) for own in zip(*self.of(fitted), strict=True)]
+        for m in range(len(self._rows)):
+            scored = self._scored(m)
+            models = self._fitted[m][0] if m in self._fitted else self._rough(scored, settings)
+            yield models, scored.y, scored.losses
+
+    def _rough(self, scored: _Scored, settings: Sequence[tuple[Floats, float]]) -> Models:
+        """Return models with given settings, by some of a task's observations."""
+        some = _some(scored.y)
+        features = self.encoder(scored.X[some])
+        return [
+            GaussianProcess.of(features, y[some], scale, noise)
+            for y, (scale, noise) in zip(scored.y.T, settings, strict=True)
+        ]
+
     def _fit(self, m: int) -> tuple[Models, Floats]:
         """Return the models of one task and its best configurations."""
         if m not in self._fitted:
-            task, encoded = self._rows[m]
-            y = scores(task.losses, task.violation)[:, _matching(task, self._objective_names)]
-            rows = order(y, np.zeros(len(y)))
-            rows = rows[encoded.is_usable[rows]]
-            kept = thinned(rows)
-            models = fit_all(self.encoder, encoded.X[kept], y[kept])
-            self._fitted[m] = models, encoded.X[rows[:_N_BEST]]
+            X, y, _ = self._scored(m)
+            ranked = order(y, np.zeros(len(y)))
+            kept = thinned(ranked)
+            self._fitted[m] = fit_all(self.encoder, X[kept], y[kept]), X[ranked[:_N_BEST]]
         return self._fitted[m]
+
+    def _scored(self, m: int) -> _Scored:
+        task, encoded = self._rows[m]
+        own = _matching(task, self._objective_names)
+        y, is_usable = scores(task.losses, task.violation)[:, own], encoded.is_usable
+        return _Scored(encoded.X[is_usable], y[is_usable], task.losses[is_usable][:, own])
+
+
+def _some(y: Floats) -> Ints:  # (n, m)
+    """Return which of many observations are taken: the best, and others evenly."""
+    if len(y) <= _MAX_ROUGH:
+        return np.arange(len(y))
+    best = order(y, np.zeros(len(y)), n=_MAX_ROUGH // 2)
+    others = np.setdiff1d(np.arange(len(y)), best)
+    evenly = np.linspace(0, len(others) - 1, _MAX_ROUGH - len(best)).astype(np.int64)
+    return np.concatenate([best, others[evenly]])
+
+
+def _mean_settings(models: Sequence[GaussianProcess]) -> tuple[Floats, float]:  # (p,)
+    """Return the geometric means of the scales and of the noise of some models."""
+    scales = np.stack([model.scale for model in models])
+    n_used = np.count_nonzero(scales, axis=0)
+    logs = np.log(np.where(scales > 0.0, scales, 1.0)).sum(axis=0) / np.maximum(n_used, 1)
+    noises = np.log([max(model.noise, LEAST_NOISE) for model in models])
+    return np.exp(logs), float(np.exp(noises.mean()))
 
 
 def _matching(task: Task, names: tuple[str, ...]) -> list[int]:

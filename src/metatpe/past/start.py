@@ -1,12 +1,16 @@
-r"""The first configurations of a study: the best of each past task (the paper's warm start).
+r"""The first configurations of a study, out of the past.
+
+The portfolio: configurations that serve the past tasks together (`past.portfolio`).
+
+The draw, the paper's warm start: the best of each past task.
 
     pool = the top ceil(N_init / (T - 1)) of each of the T - 1 past tasks
     the first N_init trials = N_init of the pool at random, without replacement
 
 Behind the pool stands a reserve, the next best of each past task in turn, for a configuration that
-the study has evaluated already or that does not fit its space. The order depends on the past tasks
-and N_init alone, not on the seed: workers that have the same sources agree on it without talking
-to each other.
+the study has evaluated already or that does not fit its space; behind a portfolio, the pool and
+the reserve. The order depends on the past tasks and N_init alone, not on the seed: workers that
+have the same sources agree on it without talking to each other.
 
 A search by nothing but first configurations has a larger pool: the top ceil(fraction * n) of each
 past task of n observations, all of them in random order.
@@ -22,7 +26,9 @@ from typing import Any
 
 import numpy as np
 
+from metatpe.past.portfolio import Member
 from metatpe.past.task import Task
+from metatpe.study.record import Reason
 from metatpe.tpe.pareto import order
 
 _RESERVE = 64  # per past task; with more than ten, 640 in total
@@ -30,10 +36,11 @@ _RESERVE = 64  # per past task; with more than ten, 640 in total
 
 @dataclass(frozen=True)
 class First:
-    """A configuration to start with, and the past tasks that it is among the best of."""
+    """A configuration to start with, the past tasks that it comes from or serves, and why."""
 
     params: Mapping[str, Any]
     sources: tuple[str, ...] = ()
+    reason: Reason = "best"
 
 
 @dataclass(frozen=True)
@@ -65,10 +72,19 @@ def draw(tasks: Sequence[Task], n: int) -> Start:
     return Start(n, pool + reserve, len(pool))
 
 
+def portfolio_start(members: Sequence[Member], drawn: Start) -> Start:
+    """Return the start with a portfolio, and what would be drawn as its reserve."""
+    firsts = [First(member.params, member.serves, "portfolio") for member in members]
+    return Start(drawn.n, [*firsts, *drawn.configurations], len(firsts))
+
+
 def reversed_start(tasks: Sequence[Task], n: int) -> Start:
     """Return the same with the losses negated; what failed stays the worst."""
     negated = [replace(t, losses=np.where(t.losses == np.inf, np.inf, -t.losses)) for t in tasks]
-    return draw(negated, n)
+    start = draw(negated, n)
+    return replace(
+        start, configurations=[replace(f, reason="reversed") for f in start.configurations]
+    )
 
 
 def top(tasks: Sequence[Task], fraction: float) -> Start:
@@ -123,7 +139,7 @@ def _distinct(picks: Iterable[First], seen: set[str]) -> list[First]:
         if key in found:
             # Each task once: one that has evaluated the same twice is still one.
             sources = dict.fromkeys(found[key].sources + pick.sources)
-            found[key] = First(found[key].params, tuple(sources))
+            found[key] = replace(found[key], sources=tuple(sources))
         elif key not in seen:
             found[key] = pick
     seen.update(found)

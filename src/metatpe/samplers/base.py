@@ -31,7 +31,8 @@ from optuna.trial import FrozenTrial
 from metatpe.html import table
 from metatpe.past.known import Past
 from metatpe.past.read.studies import as_tasks
-from metatpe.past.start import First, Start, draw
+from metatpe.past.portfolio import choose, joined_space
+from metatpe.past.start import First, Start, draw, portfolio_start
 from metatpe.past.task import Task
 from metatpe.recent import Recent
 from metatpe.samplers.guards import Rules
@@ -45,13 +46,12 @@ from metatpe.study.access import (
 from metatpe.study.history import History
 from metatpe.study.moment import Moment, RepeatingMoment
 from metatpe.study.record import Plan, Reason, read_plan, system_attributes, user_attributes
-from metatpe.study.trials import joined
 
-StartName = Literal["draw", "random"]
+StartName = Literal["portfolio", "draw", "random"]
 IsNew = Callable[[Floats], Mask]  # (C, d) -> (C,), which configurations may be evaluated
 
 _logger = logging.getLogger(__name__)
-_STARTS = ("draw", "random")
+_STARTS = ("portfolio", "draw", "random")
 _MAX_CACHED = 4  # studies of one storage, and spaces, that are kept
 _MAX_OBSERVATIONS = 1_000_000  # of past tasks, in all spaces together; a million take 0.4 GB
 _N_ATTEMPTS = 5  # to choose a configuration that no other worker has chosen at the same time
@@ -65,7 +65,8 @@ class PastSampler(BaseSampler):
     Args:
         sources: Past studies or tasks.
         n_startup_trials: The number of first trials.
-        start: "draw" for the best configurations of the past, "random" for random ones.
+        start: "portfolio" for configurations that serve the past tasks together, "draw" for the
+            best of each in random order, "random" for random ones.
         search_space: The parameters that the objective will ask for, where they are given.
         seed: Makes the suggestions reproducible.
     """
@@ -92,10 +93,11 @@ class PastSampler(BaseSampler):
         self._search_space = dict(search_space or {})
         self._sources = as_tasks(sources)
         self._n_objectives = {task.n_objectives for task in self._sources}
-        is_drawn = start == "draw"
+        is_random = start == "random"
         self._start = (
-            draw(self._sources, n_startup_trials) if is_drawn else Start(n_startup_trials)
+            Start(n_startup_trials) if is_random else draw(self._sources, n_startup_trials)
         )
+        self._has_portfolio = start == "portfolio"
         self._seed = None if seed is None else int(seed)
         self._cache = _Cache(self._sources)
 
@@ -133,6 +135,13 @@ class PastSampler(BaseSampler):
     def has_warm_start(self) -> bool:
         """Whether the first trials evaluate configurations of the past."""
         return self._start.n > 0 and bool(self._start.configurations)
+
+    @property
+    def n_firsts(self) -> int:
+        """The number of first configurations that there may be, reserve included."""
+        return self._start.n * self._has_portfolio + max(
+            len(self._start.configurations), self._start.n
+        )
 
     # Random numbers ------------------------------------------------------------------------------
 
@@ -274,11 +283,7 @@ class PastSampler(BaseSampler):
         """Return what is proposed in the space of the past, where the study's is not known yet."""
         if not self._sources:
             return Plan("independent", "unknown_space")
-        found: dict[str, list[BaseDistribution]] = {}
-        for task in self._sources:
-            for name, distribution in task.space.distributions.items():
-                found.setdefault(name, []).append(distribution)
-        space = Space({name: joined(found[name]) for name in sorted(found)})
+        space = joined_space(self._sources)
         plan = self.propose(moment.in_space(space), self.rng(moment.trial, "acquisition"))
         return Plan("independent", "unknown_space", plan.params, plan.weights)
 
@@ -305,26 +310,42 @@ class PastSampler(BaseSampler):
         """Return the trial's first configuration out of the past; None where it gets none."""
         index = moment.start_index(self._start.n)
         if index is not None:
-            order = self._start.order_for(index)
+            start = self._start_in(moment)
+            order = start.order_for(index)
             if not self.rules.reserve:
-                order = [index] if index < self._start.n_drawn else []
-            numbered = [(i, self._start.configurations[i]) for i in order]
+                order = [index] if index < start.n_drawn else []
+            numbered = [(i, start.configurations[i]) for i in order]
             found = self.first_fitting(moment, numbered)
             if found is None and not self._knows_space(moment):
                 # It may still differ in parameters that running trials have not asked for yet.
                 found = self.first_fitting(moment, numbered, may_agree=True)
             return found or self.random(moment, "random", "no_start_left")
         index = moment.abandoned_start
-        if index is None or index >= len(self._start.configurations):
+        if index is None or index >= self.n_firsts:
             return None
-        return self.first_fitting(moment, [(index, self._start.configurations[index])])
+        abandoned = self._start_in(moment).configurations[index : index + 1]
+        return self.first_fitting(moment, [(index, first) for first in abandoned])
+
+    def _start_in(self, moment: Moment) -> Start:
+        """Return the start, a portfolio in the space of the past with the ranges of the study."""
+        if not self._has_portfolio:
+            return self._start
+        known = joined_space(self._sources).distributions
+        asked = {n: d for n, d in moment.space.distributions.items() if n in known}
+        space = Space({**known, **asked})
+
+        def make() -> Start:
+            past = self.past_in(space)
+            members = choose(past, self._start.n, moment.objective_names) if past.names else []
+            return portfolio_start(members, self._start)
+
+        return self._cache.starts.get(space, make)
 
     def first_fitting(
         self,
         moment: Moment,
         numbered: Iterable[tuple[int, First]],
         *,
-        reason: Reason = "best",
         may_agree: bool = False,
     ) -> Plan | None:
         """Return the first configuration that is free, new, and shares a parameter."""
@@ -339,7 +360,7 @@ class PastSampler(BaseSampler):
             if not len(space) or (
                 fitting and (may_agree or moment.is_new(space.encode([params]))[0])
             ):
-                return Plan("warm_start", reason, params, start=i, sources=first.sources)
+                return Plan("warm_start", first.reason, params, start=i, sources=first.sources)
         return None
 
     # New configurations --------------------------------------------------------------------------
@@ -385,6 +406,7 @@ class _Cache:
         self.lock = threading.RLock()
         self.entropy: tuple[int, int] | None = None  # (process, entropy)
         self.pasts: Recent[Space, Past] = Recent(n_spaces)
+        self.starts: Recent[Space, Start] = Recent(_MAX_CACHED)
         self.warnings: set[str] = set()
         self._histories: WeakKeyDictionary[BaseStorage, Recent[int, History]] = WeakKeyDictionary()
         self._last_space: tuple[Mapping[str, BaseDistribution], Space] | None = None

@@ -50,8 +50,9 @@ class MetaTPESampler(PastSampler):
         sources: Past studies or tasks (`load_tasks` reads them out of a storage). Their spaces may
             differ from the one of the new study; they need the same number of objectives.
         n_startup_trials: The number of first trials.
-        start: What the first trials evaluate: "draw" for the best configurations of the past
-            studies, in random order, or "random". Without sources they are always random.
+        start: What the first trials evaluate: "portfolio" for configurations that serve the past
+            studies together (see `portfolio`), "draw" for the best ones of each in random order,
+            or "random". Without sources they are always random.
         n_ei_candidates: Candidates for each task, drawn from the good densities in proportion to
             the weights. Values from 24 to 400 do equally well.
         gamma: The fraction of observations that count as good. Values from 0.05 to 0.2 do equally
@@ -83,7 +84,7 @@ class MetaTPESampler(PastSampler):
         sources: Sequence[Study | Task] = (),
         *,
         n_startup_trials: int = N_STARTUP_TRIALS,
-        start: StartName = "draw",
+        start: StartName = "portfolio",
         n_ei_candidates: int = N_EI_CANDIDATES,
         gamma: float = GAMMA,
         eta: float = ETA,
@@ -126,7 +127,7 @@ class MetaTPESampler(PastSampler):
             >>> MetaTPESampler.as_published(seed=0)
             MetaTPESampler.as_published(0 sources, seed=0)
         """
-        sampler = cls(sources, **settings)
+        sampler = cls(sources, **{"start": "draw", **settings})
         sampler.rules = Rules.none()
         return sampler
 
@@ -191,7 +192,7 @@ class MetaTPESampler(PastSampler):
 
     def _restart(self, moment: Moment) -> Plan | None:
         """Return a first configuration of the reversed past, where the past is reversed."""
-        n, first = self._start.n, max(len(self._start.configurations), self._start.n)
+        n, first = self._start.n, self.n_firsts
         if (
             not self.rules.restart
             or not self.has_warm_start
@@ -213,4 +214,4 @@ class MetaTPESampler(PastSampler):
         if not is_reversed(self._tpe.of_past(self.past_in(moment.space)).agreement(X, level)):
             return None
         numbered = enumerate(reversed_start(self._sources, n).configurations, start=first)
-        return self.first_fitting(moment, numbered, reason="reversed")
+        return self.first_fitting(moment, numbered)

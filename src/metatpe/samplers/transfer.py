@@ -67,8 +67,9 @@ class TransferSampler(PastSampler):
             than ten, the model uses at each trial those that put the study's trials in the best
             order.
         n_startup_trials: The number of first trials.
-        start: What the first trials evaluate: "draw" for the best configurations of the past
-            studies, in random order, or "random". Without sources they are always random.
+        start: What the first trials evaluate: "portfolio" for configurations that serve the past
+            studies together (see `portfolio`), "draw" for the best ones of each in random order,
+            or "random". Without sources they are always random.
         search_space: The parameters that the objective will ask for, if you want the first trials
             to know them; otherwise they are learned from the trials.
         seed: Makes the suggestions reproducible (not with ``n_jobs > 1``, as elsewhere in Optuna).
@@ -90,7 +91,7 @@ class TransferSampler(PastSampler):
         sources: Sequence[Study | Task] = (),
         *,
         n_startup_trials: int = N_STARTUP_TRIALS,
-        start: StartName = "draw",
+        start: StartName = "portfolio",
         search_space: Mapping[str, BaseDistribution] | None = None,
         seed: int | None = None,
     ) -> None:

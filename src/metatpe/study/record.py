@@ -31,6 +31,7 @@ _PLAN = "metatpe:plan"
 
 Origin = Literal["warm_start", "random", "epsilon", "acquisition", "independent"]
 Reason = Literal[
+    "portfolio",
     "best",
     "reversed",
     "startup",
@@ -75,6 +76,7 @@ class TransferRecord:
             (nothing was known of the search space yet; each value is chosen when it is asked for).
         reason: Why, one of
 
+            - "portfolio": a warm start that serves the past studies named in `sources`.
             - "best": a warm start that was among the best of a past study.
             - "reversed": a warm start that was among the worst of a past study, because the past
               studies put the trials in reverse order.

@@ -14,6 +14,7 @@ from metatpe.viz.style import MAX_SHOWN, Look, look
 
 # Reason -> what the lane of such trials is called, the first one on top. "alone": the study alone.
 LANES: dict[Reason, str] = {
+    "portfolio": "portfolio",
     "best": "warm start",
     "reversed": "warm start, reversed",
     "startup": "random start-up",
@@ -35,7 +36,14 @@ _OLD: dict[Origin, Reason] = {  # these origins have one reason only
 }
 NO_RECORD = "no record"  # trials of other samplers, and those added by hand
 # The most frequent reasons first: the first six looks differ in colour and in marker.
-_BY_FREQUENCY: tuple[Reason, ...] = ("weighed", "best", "own", "epsilon", "silent", "densities")
+_BY_FREQUENCY: tuple[Reason, ...] = (
+    "weighed",
+    "portfolio",
+    "own",
+    "epsilon",
+    "silent",
+    "densities",
+)
 _OTHERS = tuple(reason for reason in LANES if reason not in _BY_FREQUENCY)
 LOOKS: dict[str, Look] = {  # lane -> how its trials are drawn, in every plot
     name: look(i)

@@ -1,0 +1,241 @@
+r"""Configurations that together serve past tasks, in the order in which to try them.
+
+With M past tasks of m objectives, y_tj(x) what the model of task t predicts for objective j, 0 for
+the best loss that the task has seen and 1 for its 90 % quantile, and L directions lambda_l, spread
+over the positive part of the unit sphere, the value of a set S of configurations is
+
+    v_tl(x) = (min_j max(0, 1 - y_tj(x)) / lambda_lj)^m
+    V(S)    = 1 / (M L) sum_t sum_l max_{x in S} v_tl(x)
+
+The mean over the directions is, up to a constant, the volume that S dominates in task t, so V is
+the mean hypervolume over the past tasks; with one objective it is the mean of the best losses. The
+portfolio is chosen one by one,
+
+    x_i = argmax_x V({x_1, ..., x_(i-1), x})
+
+each among the best configurations of every past task and random ones. V grows less and less the
+more S has, so that this greedy choice has at least 1 - 1/e of the value of the best set.
+
+The models are those of `past.models`. Nothing but the past tasks and the space enters: workers
+that have the same sources agree on the portfolio without talking to each other.
+
+Shapes: candidates X (C, d), predictions Y (M, C, m), directions (L, m), values (M, L).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from optuna.distributions import BaseDistribution
+from optuna.study import Study
+from scipy.special import ndtri
+
+from metatpe.gp.branches import Branches
+from metatpe.past.known import Past
+from metatpe.past.models import PastModels
+from metatpe.past.read.studies import as_tasks
+from metatpe.past.task import Task
+from metatpe.space import Floats, Ints, Mask, Space
+from metatpe.study.trials import joined
+from metatpe.tpe.pareto import order
+
+_N_DIRECTIONS = 64
+_WORST = 0.9  # the quantile of a task's scores from which on a configuration has no value
+_N_BEST = 200  # candidates out of the past tasks, but at least one of each up to `_MAX_BEST`
+_MAX_BEST = 500
+_N_PREDICTED = 10_000  # pairs of tasks and random candidates
+_N_RANDOM = (200, 1000)  # random candidates, at least and at most
+_MAX_ENTRIES = 1 << 21  # of (tasks, directions, candidates) at a time
+
+
+@dataclass(frozen=True)
+class Member:
+    """A configuration of a portfolio.
+
+    Attributes:
+        params: The configuration.
+        expected: What it is expected to reach on each past task: a loss per objective, minimised.
+        serves: The past tasks it is there for: those that it serves best in more than its share of
+            the trade-offs between the objectives.
+    """
+
+    params: Mapping[str, Any]
+    expected: Mapping[str, tuple[float, ...]]
+    serves: tuple[str, ...]
+
+
+def portfolio(
+    tasks: Sequence[Study | Task],
+    k: int = 5,
+    *,
+    space: Mapping[str, BaseDistribution] | Space | None = None,
+) -> list[Member]:
+    """Return configurations that together serve past studies, the most useful one first.
+
+    Args:
+        tasks: Past studies or tasks, all with the same number of objectives.
+        k: How many configurations; in a small space there may be fewer.
+        space: The space of the new study, where it differs from those of the past.
+
+    Raises:
+        ValueError: There is no past task, they differ in their objectives, none shares a parameter
+            with the space, or k is less than 1.
+
+    Example:
+        >>> import optuna
+        >>> past = optuna.create_study()
+        >>> past.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=10)
+        >>> [member.serves for member in portfolio([past], k=1)] == [(past.study_name,)]
+        True
+    """
+    past_tasks = as_tasks(tasks)
+    if not past_tasks:
+        raise ValueError("there is no past study; give one or more.")
+    if len(numbers := {task.n_objectives for task in past_tasks}) > 1:
+        found = " and ".join(map(str, sorted(numbers)))
+        raise ValueError(f"the past studies have {found} objectives; choose those that agree.")
+    if k < 1:
+        raise ValueError(f"k must be 1 or more, but is {k!r}.")
+    if space is None:
+        space = joined_space(past_tasks)
+    past = Past(past_tasks, space if isinstance(space, Space) else Space(space))
+    if not past.names:
+        raise ValueError("no past study has a parameter in common with the space.")
+    return choose(past, k)
+
+
+def joined_space(tasks: Sequence[Task]) -> Space:
+    """Return the parameters of all tasks, each with the values of all."""
+    found: dict[str, list[BaseDistribution]] = {}
+    for task in tasks:
+        for name, distribution in task.space.distributions.items():
+            found.setdefault(name, []).append(distribution)
+    return Space({name: joined(found[name]) for name in sorted(found)})
+
+
+def choose(past: Past, k: int, objective_names: tuple[str, ...] = ()) -> list[Member]:
+    """Return the portfolio of past tasks in one space.
+
+    Args:
+        past: The past tasks, one at least.
+        k: How many configurations are wanted.
+        objective_names: Those of the study, empty where it has none.
+    """
+    X, configurations = _candidates(past)
+    Y, losses = _predictions(past.models(objective_names), X)
+    directions = spread_directions(Y.shape[2], _N_DIRECTIONS)
+    chosen = greedy(Y, directions, k)
+    values = np.stack([_values(Y[:, [i]], directions)[:, :, 0] for i in chosen])  # (k, M, L)
+    share = (np.argmax(values, axis=0) == np.arange(len(chosen))[:, None, None]).mean(axis=2)
+    return [
+        Member(
+            configurations[i],
+            {
+                name: tuple(own.tolist())
+                for name, own in zip(past.names, losses[:, i], strict=True)
+            },
+            _served(past.names, share[n], 1.0 / len(chosen)),
+        )
+        for n, i in enumerate(chosen)
+    ]
+
+
+def _predictions(models: PastModels, X: Floats) -> tuple[Floats, Floats]:  # (M, C, m) each
+    """Return what is predicted on all past tasks, from 0 to 1 and as losses."""
+    features, scaled, losses = models.encoder(X), [], []
+    for own, y, seen in models.of_all():
+        mean = np.stack([model.mean(features) for model in own], axis=1)
+        best, span = y.min(axis=0), np.quantile(y, _WORST, axis=0) - y.min(axis=0)
+        scaled.append(np.clip((mean - best) / np.where(span > 0.0, span, 1.0), 0.0, 1.0))
+        # Scores are monotone in losses.
+        sides = zip(mean.T, np.sort(y, axis=0).T, np.sort(seen, axis=0).T, strict=True)
+        losses.append(np.stack([np.interp(*side) for side in sides], axis=1))
+    return np.stack(scaled), np.stack(losses)
+
+
+def _served(names: Sequence[str], share: Floats, fair: float) -> tuple[str, ...]:  # (M,)
+    """Return the tasks of which a member serves more than a fair share, or the largest one."""
+    served = tuple(name for name, own in zip(names, share, strict=True) if own > fair)
+    return served or (names[int(np.argmax(share))],)
+
+
+def _candidates(past: Past) -> tuple[Floats, list[Mapping[str, Any]]]:  # (C, d)
+    """Return the points that are looked at, and their configurations."""
+    columns, n_tasks = past.space.columns, len(past.names)
+    best = [
+        (task, encoded.X, row)
+        for task, encoded in past.rows
+        for row in _best_rows(task, encoded.is_usable, math.ceil(_N_BEST / n_tasks))
+    ]
+    best = [best[i] for i in np.linspace(0, len(best) - 1, min(len(best), _MAX_BEST)).astype(int)]
+    n_random = int(np.clip(_N_PREDICTED // n_tasks, *_N_RANDOM))
+    rng = np.random.default_rng(0)
+    drawn = columns.snap(rng.random((n_random, len(columns))))
+    observed = np.vstack([encoded.X[encoded.is_usable] for _, encoded in past.rows])
+    drawn = Branches.of(columns, observed, np.empty((0, len(columns))))(drawn)
+    X = np.vstack([*(X[[row]] for _, X, row in best), drawn])
+    _, first = np.unique(np.nan_to_num(X, nan=-1.0), axis=0, return_index=True)
+    kept = np.sort(first)
+
+    def configuration(i: int) -> Mapping[str, Any]:
+        # The stored values of a past task, where they fit: decoded ones may differ a little.
+        if i < len(best):
+            return past.space.fit(best[i][0].configuration(best[i][2]))
+        full = past.space.decode(np.where(np.isnan(X[i]), 0.5, X[i])[None])[0]
+        return {n: full[n] for n, x in zip(past.space.names, X[i], strict=True) if x == x}
+
+    return X[kept], [configuration(int(i)) for i in kept]
+
+
+def _best_rows(task: Task, is_usable: Mask, n: int) -> list[int]:
+    rows = np.flatnonzero(is_usable)
+    best: list[int] = rows[order(task.losses[rows], task.violation[rows], n=n)].tolist()
+    return best
+
+
+def spread_directions(m: int, n: int) -> Floats:  # (n, m)
+    """Return n vectors that are spread over the positive part of the unit sphere; one for m = 1.
+
+    By a Kronecker sequence with the powers of the generalised golden ratio, made normal.
+    """
+    if m == 1:
+        return np.ones((1, 1))
+    golden = 2.0
+    for _ in range(50):
+        golden = (1.0 + golden) ** (1.0 / (m + 1))
+    u = (0.5 + np.arange(1, n + 1)[:, None] * golden ** -np.arange(1.0, m + 1)) % 1.0
+    normal = ndtri(0.5 + 0.5 * np.clip(u, 1e-3, 1.0 - 1e-3))
+    directions: Floats = normal / np.linalg.norm(normal, axis=1, keepdims=True)
+    return directions
+
+
+def _values(Y: Floats, directions: Floats) -> Floats:  # (M, C, m), (L, m) -> (M, L, C)
+    """Return v_tl of each candidate."""
+    left = np.maximum(0.0, 1.0 - Y)
+    value = np.full((len(Y), len(directions), Y.shape[1]), np.inf)
+    for j, own in enumerate(directions.T):
+        np.minimum(value, left[:, None, :, j] / own[:, None], out=value)
+    value **= Y.shape[2]
+    return value
+
+
+def greedy(Y: Floats, directions: Floats, k: int) -> Ints:  # (M, C, m), (L, m) -> (k,)
+    """Return the candidates with the largest gain in V, one after the other."""
+    n_tasks, n_candidates, _ = Y.shape
+    reached = np.zeros((n_tasks, len(directions)))
+    size = max(1, _MAX_ENTRIES // (len(directions) * n_candidates))
+    chosen: list[int] = []
+    for _ in range(min(k, n_candidates)):
+        gain = np.zeros(n_candidates)
+        for start in range(0, n_tasks, size):
+            block = slice(start, start + size)
+            gained = _values(Y[block], directions) - reached[block, :, None]
+            gain += np.maximum(gained, 0.0, out=gained).sum(axis=(0, 1))
+        gain[chosen] = -1.0
+        chosen.append(int(np.argmax(gain)))
+        np.maximum(reached, _values(Y[:, chosen[-1:]], directions)[:, :, 0], out=reached)
+    return np.array(chosen, dtype=np.int64)
