@@ -6,6 +6,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from metatpe.past.portfolio import portfolio
     from metatpe.past.read.studies import load_tasks
     from metatpe.past.similarity import gamma_similarity, importance
     from metatpe.past.task import Task
@@ -27,6 +28,7 @@ __all__ = [
     "gamma_similarity",
     "importance",
     "load_tasks",
+    "portfolio",
     "transfer_history",
 ]
 
@@ -40,6 +42,7 @@ _MODULES = {
     "gamma_similarity": "metatpe.past.similarity",
     "importance": "metatpe.past.similarity",
     "load_tasks": "metatpe.past.read.studies",
+    "portfolio": "metatpe.past.portfolio",
     "transfer_history": "metatpe.study.record",
 }
 

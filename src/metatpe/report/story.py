@@ -449,8 +449,8 @@ def _estimated(saved: ByTurns) -> str:
 
 
 _MEANINGS: dict[Reason, str] = {
-    "portfolio": "a first configuration, chosen together with the others of the portfolio, so that "
-    "one of them does well on each past study.",
+    "portfolio": "one of the configurations that serve the past studies together, so that each "
+    "past study has one that does well there.",
     "best": "one of the best configurations of a past study.",
     "reversed": "one of the worst configurations of a past study, because the past studies put "
     "the trials in reverse order. Do the directions of the objectives agree?",

@@ -30,8 +30,8 @@ from optuna.trial import FrozenTrial
 
 from metatpe.html import table
 from metatpe.past.known import Past
-from metatpe.past.read.studies import as_tasks
 from metatpe.past.portfolio import choose, joined_space
+from metatpe.past.read.studies import as_tasks
 from metatpe.past.start import First, Start, draw, portfolio_start
 from metatpe.past.task import Task
 from metatpe.recent import Recent
@@ -64,7 +64,8 @@ class PastSampler(BaseSampler):
 
     Args:
         sources: Past studies or tasks.
-        n_startup_trials: The number of first trials.
+        n_startup_trials: The number of first trials; left out, `n_portfolio` of a portfolio, and
+            otherwise five.
         start: "portfolio" for configurations that serve the past tasks together, "draw" for the
             best of each in random order, "random" for random ones.
         search_space: The parameters that the objective will ask for, where they are given.
@@ -72,17 +73,18 @@ class PastSampler(BaseSampler):
     """
 
     rules = Rules()  # replaced by experiments, and by `MetaTPESampler.as_published`
+    n_portfolio = N_STARTUP_TRIALS  # first trials out of a portfolio, unless a number is given
 
     def __init__(
         self,
         sources: Sequence[Study | Task],
         *,
-        n_startup_trials: int,
+        n_startup_trials: int | None,
         start: StartName,
         search_space: Mapping[str, BaseDistribution] | None,
         seed: int | None,
     ) -> None:
-        require_whole("n_startup_trials", n_startup_trials, 0)
+        require_whole("n_startup_trials", 0 if n_startup_trials is None else n_startup_trials, 0)
         require_whole("seed", 0 if seed is None else seed, 0)
         require_one_of("start", start, _STARTS)
         is_space = search_space is None or (
@@ -93,11 +95,10 @@ class PastSampler(BaseSampler):
         self._search_space = dict(search_space or {})
         self._sources = as_tasks(sources)
         self._n_objectives = {task.n_objectives for task in self._sources}
-        is_random = start == "random"
-        self._start = (
-            Start(n_startup_trials) if is_random else draw(self._sources, n_startup_trials)
-        )
-        self._has_portfolio = start == "portfolio"
+        self._has_portfolio = start == "portfolio" and len(self._sources) > 0
+        n = self.n_portfolio if self._has_portfolio else N_STARTUP_TRIALS
+        n = n if n_startup_trials is None else n_startup_trials
+        self._start = Start(n) if start == "random" else draw(self._sources, n)
         self._seed = None if seed is None else int(seed)
         self._cache = _Cache(self._sources)
 

@@ -18,7 +18,7 @@ from metatpe.gp.models import Observed
 from metatpe.past.known import Past
 from metatpe.past.models import PastModels
 from metatpe.past.task import Task
-from metatpe.samplers.base import N_STARTUP_TRIALS, PastSampler, StartName
+from metatpe.samplers.base import PastSampler, StartName
 from metatpe.samplers.densities import DensityRatio, judged
 from metatpe.samplers.surrogate import (
     Surrogate,
@@ -66,7 +66,8 @@ class TransferSampler(PastSampler):
             are matched by name where the study names the same ones, otherwise by order. Of more
             than ten, the model uses at each trial those that put the study's trials in the best
             order.
-        n_startup_trials: The number of first trials.
+        n_startup_trials: The number of first trials; left out, three of a portfolio, otherwise
+            five. The model knows the past studies too, and soon chooses better than they can.
         start: What the first trials evaluate: "portfolio" for configurations that serve the past
             studies together (see `portfolio`), "draw" for the best ones of each in random order,
             or "random". Without sources they are always random.
@@ -86,11 +87,13 @@ class TransferSampler(PastSampler):
         ... )  # doctest: +SKIP
     """
 
+    n_portfolio = 3
+
     def __init__(
         self,
         sources: Sequence[Study | Task] = (),
         *,
-        n_startup_trials: int = N_STARTUP_TRIALS,
+        n_startup_trials: int | None = None,
         start: StartName = "portfolio",
         search_space: Mapping[str, BaseDistribution] | None = None,
         seed: int | None = None,
