@@ -121,10 +121,14 @@ def _objectives(groups: Mapping[str, Sequence[Study]]) -> tuple[tuple[str, ...],
     if not studies:
         return ("value",), np.ones(1)
     names = next((s.metric_names for s in studies if s.metric_names), None)
-    m = len(studies[0].directions)
-    plain = ["value"] if m == 1 else [f"objective {i}" for i in range(m)]
+    plain = plain_names(len(studies[0].directions))
     is_max = [d == StudyDirection.MAXIMIZE for d in studies[0].directions]
     return tuple(names or plain), np.where(is_max, -1.0, 1.0)
+
+
+def plain_names(n: int) -> list[str]:
+    """Return the names of objectives that the user has not named."""
+    return ["value"] if n == 1 else [f"objective {i}" for i in range(n)]
 
 
 def run_of(study: Study) -> FinishedTrials:

@@ -83,6 +83,11 @@ def as_mpl(text: str) -> str:
     return str(text).replace("$", r"\$")
 
 
+def value_text(value: object) -> str:
+    """Return a value of a parameter or an objective, a float in five digits."""
+    return f"{value:.5g}" if isinstance(value, float) else str(value)
+
+
 def number(value: float) -> str:
     """Return a number in four digits."""
     return "?" if math.isnan(value) else f"{value:.4g}"
