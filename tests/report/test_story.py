@@ -466,3 +466,18 @@ def test_many_parameters_share_a_column() -> None:
     space = {f"p{i}": FloatDistribution(0, 1) for i in range(20)}
     study = past_study(n=5, space=space)
     assert "| configuration |" in markdown_report(study)
+
+
+def test_the_note_of_a_trial_that_is_not_listed_adds_no_column() -> None:
+    study = new_study(random_sampler(0))
+    for i in range(150):
+        trial = frozen({"x": 0.5, "y": 0.5}, [float(i), float(-i)])
+        trial.user_attrs = {"note": "unlisted"} if i == 1 else {}
+        study.add_trial(trial)
+    text = markdown_report(study)
+    assert "50 more are not listed" in text
+    assert "unlisted" not in text
+    lines = [line for line in text.splitlines() if line.startswith("| ")]
+    (head,) = (line for line in lines if line.startswith("| trial |"))
+    assert all(line.count("|") == head.count("|") for line in lines[lines.index(head) :][:100])
+    assert "<table>" in html_report(study)

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
 from metatpe.bench.compact import Results, read_results, write_compact
 from metatpe.bench.methods import get_method, method_names
 from metatpe.bench.metrics import Scale
 from metatpe.bench.plan import AT, N_EVALUATIONS, N_PAST, N_START, Run, plan
-from metatpe.bench.problems import Problem, expand, get_problem, problem_names, suite_of
+from metatpe.bench.problems import expand, get_problem, problem_names, suite_of
 from metatpe.bench.records import Record, Trace
 from metatpe.bench.run import Outcome, run_all
 from metatpe.cli.common import (
@@ -27,6 +27,7 @@ from metatpe.cli.common import (
     plain_failures,
     print_json,
     progress_bar,
+    table_of,
 )
 
 if TYPE_CHECKING:
@@ -77,37 +78,29 @@ def _describe_problem(name: str) -> dict[str, Any]:
         problem = get_problem(name)
     except (ImportError, OSError, ValueError) as error:
         return {**entry, "missing": str(error)}
-    objectives = dict(zip(problem.objective_names, problem.directions, strict=True))
-    return {**entry, "space": _space(problem), "objectives": objectives, "missing": None}
-
-
-def _space(problem: Problem) -> str:
     size = "" if problem.table is None else f", {len(problem.table):,} configurations"
-    return f"{len(problem.space)} parameters{size}"
+    space = f"{len(problem.space)} parameters{size}"
+    objectives = dict(zip(problem.objective_names, problem.directions, strict=True))
+    return {**entry, "space": space, "objectives": objectives, "missing": None}
 
 
 def _describe_method(name: str) -> dict[str, Any]:
     method = get_method(name)
     first = "random" if method.first == "random" else "warm starts"
-    settings = sorted(method.settings)
-    about = {"about": method.about, "first": first, "settings": settings}
+    about = {"about": method.about, "first": first, "settings": sorted(method.settings)}
     return {"name": name, **about, "missing": method.missing}
 
 
 def print_rows(title: str, rows: Sequence[dict[str, Any]], columns: Sequence[str]) -> None:
-    table = Table(title=title, title_justify="left")
     shown = [c for c in columns if any(row.get(c) for row in rows)]
-    for column in shown:
-        table.add_column(column, overflow="fold")
-    for row in rows:
-        table.add_row(*(_cell(row.get(column)) for column in shown))
-    _wide().print(table)
+    cells = [[_cell(row.get(column)) for column in shown] for row in rows]
+    _wide().print(table_of(shown, cells, title))
 
 
-def _cell(value: Any) -> Text:
+def _cell(value: Any) -> str:
     if isinstance(value, dict):
-        return Text(", ".join(f"{name} ({how})" for name, how in value.items()))
-    return Text("" if value is None else str(value))
+        return ", ".join(f"{name} ({how})" for name, how in value.items())
+    return "" if value is None else str(value)
 
 
 def _wide() -> Console:
@@ -167,15 +160,12 @@ def run(
             past=None if past is None else split_names(past),
             settings=dict(map(_setting, setting or ())),
         )
-        for name in dict.fromkeys(name for run in runs for name in _involved(run)):
+        involved = ((run.problem, *(task.problem for task in run.past)) for run in runs)
+        for name in dict.fromkeys(chain.from_iterable(involved)):
             get_problem(name)  # its table is there, before anything is written
         outcome = run_with_bar(runs, out, jobs, ray)
     print_outcome(outcome, out, missing)
     raise typer.Exit(1 if outcome.failed else 0)
-
-
-def _involved(run: Run) -> tuple[str, ...]:
-    return (run.problem, *(past.problem for past in run.past))
 
 
 def run_with_bar(runs: Sequence[Run], out: Path, jobs: int, ray: str | None) -> Outcome:
@@ -313,26 +303,22 @@ def _print_table(entries: Sequence[Entry], against: str) -> None:
         table.add_column(title, justify="right", no_wrap=True)
     for name in dict.fromkeys(entry.method for entry in entries):
         by_n = {entry.n: entry for entry in entries if entry.method == name}
-        cells = [_mean(by_n.get(n)) for n in numbers]
-        table.add_row(
-            name, str(max(e.n_seeds for e in by_n.values())), *cells, *_last(by_n[max(by_n)])
-        )
+        means = [f"{by_n[n].mean:.4g}{_error(by_n[n].se)}" if n in by_n else "" for n in numbers]
+        n_seeds = max(entry.n_seeds for entry in by_n.values())
+        table.add_row(name, str(n_seeds), *means, *_last(by_n[max(by_n)]))
     _wide().print(table)
 
 
-def _mean(entry: Entry | None) -> str:
-    if entry is None:
-        return ""
-    return f"{entry.mean:.4g}" + ("" if entry.se is None else f" ±{entry.se:.1g}")
+def _error(se: float | None) -> str:
+    return "" if se is None else f" ±{se:.1g}"
 
 
 def _last(entry: Entry) -> tuple[str, str, str, str]:
     rank = "" if entry.rank is None else f"{entry.rank:.2f}"
     if (versus := entry.versus) is None:
         return rank, "", "", ""
-    difference = f"{versus.difference:+.3g}" + ("" if versus.se is None else f" ±{versus.se:.1g}")
     needs = "more" if versus.n_needed is None else str(versus.n_needed)
-    return rank, difference, f"{versus.p:.2g}", needs
+    return rank, f"{versus.difference:+.3g}{_error(versus.se)}", f"{versus.p:.2g}", needs
 
 
 def print_left_out(found: Results) -> None:

@@ -6,7 +6,7 @@ import contextlib
 import importlib.util
 import json
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated, Any, NoReturn
 
 import optuna
@@ -16,6 +16,8 @@ from optuna.storages import BaseStorage
 from optuna.study import Study
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
 
 from metatpe.past.read.storage import plain_errors, study_errors
 from metatpe.past.read.studies import no_study
@@ -29,6 +31,14 @@ Storage = Annotated[
         help="An Optuna storage: a URL such as `sqlite:///studies.db` or "
         "`postgresql+psycopg://user@host/name`, `grpc://host:port`, or the path of a journal.",
     ),
+]
+Directions = Annotated[
+    list[str] | None,
+    typer.Option(help="minimize or maximize, one per objective; minimize if none."),
+]
+Defaults = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME=VALUE", help="A parameter that past studies had fixed."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
@@ -56,8 +66,25 @@ def load_study(storage: BaseStorage, name: str) -> Study:
         stored = optuna.get_all_study_names(storage)
     if name not in stored:
         raise ValueError(no_study(name, stored))
+    return load_stored(storage, name)
+
+
+def load_stored(storage: BaseStorage, name: str) -> Study:
+    """Return a study that the storage has."""
     with study_errors(storage, name):
         return optuna.load_study(study_name=name, storage=storage)
+
+
+def table_of(
+    columns: Sequence[str], rows: Iterable[Sequence[str]], title: str | Text | None = None
+) -> Table:
+    """Return a table of plain text: names may hold brackets, which rich would take for markup."""
+    table = Table(title=title, title_justify="left")
+    for name in columns:
+        table.add_column(name, overflow="fold")
+    for cells in rows:
+        table.add_row(*map(Text, cells))
+    return table
 
 
 def print_json(value: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -50,38 +51,39 @@ def demo(
         progress.update(bar, description="done", completed=total)
     picture = out / "demo.png"
     draw_demo(result, picture)
-    _print_demo(result)
+    for table in (_hypervolume_table, _weights_table, _front_table):
+        console.print(table(result))
     print(f"\nThe studies are in {out / 'studies.db'}, the picture is {picture}")
-
-
-def _print_demo(result: Demo) -> None:
-    console.print(_hypervolume_table(result))
-    console.print(_weights_table(result))
-    console.print(_front_table(result))
 
 
 def _hypervolume_table(result: Demo) -> Table:
     at = [n for n in _AT if n <= len(result.without.hypervolume)]
-    table = Table(title="Normalised hypervolume (1: true front)", title_justify="left")
-    table.add_column(f"{result.problem.name}, evaluations")
-    for n in at:
-        table.add_column(str(n), justify="right")
-    for run in (result.with_past, result.without):
-        table.add_row(run.label, *(f"{run.hypervolume[n - 1]:.3f}" for n in at))
-    return table
+    runs = (result.with_past, result.without)
+    rows = {run.label: [run.hypervolume[n - 1] for n in at] for run in runs}
+    title, first = "Normalised hypervolume (1: true front)", f"{result.problem.name}, evaluations"
+    return _table_of_numbers(title, first, at, rows)
 
 
 def _weights_table(result: Demo) -> Table:
     weighed = [record for record in result.with_past.records if record.weights]
     n_trials = len(result.with_past.values)
     at = [n for n in _AT if n <= n_trials and any(record.number < n for record in weighed)]
-    table = Table(title="Weight of each past task", title_justify="left")
-    table.add_column("past task, after evaluations")
+    last = [[record for record in weighed if record.number < n][-1] for n in at]
+    names = (*result.past, "target")
+    rows = {name: [record.weights.get(name, 0.0) for record in last] for name in names}
+    title, first = "Weight of each past task", "past task, after evaluations"
+    return _table_of_numbers(title, first, at, rows)
+
+
+def _table_of_numbers(
+    title: str, first: str, at: Sequence[int], rows: Mapping[str, Sequence[float]]
+) -> Table:
+    table = Table(title=title, title_justify="left")
+    table.add_column(first)
     for n in at:
         table.add_column(str(n), justify="right")
-    last = [[record for record in weighed if record.number < n][-1] for n in at]
-    for name in (*result.past, "target"):
-        table.add_row(name, *(f"{record.weights.get(name, 0.0):.3f}" for record in last))
+    for name, numbers in rows.items():
+        table.add_row(name, *(f"{x:.3f}" for x in numbers))
     return table
 
 

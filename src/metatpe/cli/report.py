@@ -9,12 +9,13 @@ from typing import Annotated
 
 import optuna
 import typer
-from optuna.storages import BaseStorage
 from optuna.study import Study
 
-from metatpe.cli.common import Storage, load_study, need, plain_failures
-from metatpe.past.read.storage import open_storage, plain_errors, study_errors
+from metatpe.cli.common import Storage, load_stored, load_study, need, plain_failures
+from metatpe.past.read.storage import open_storage, plain_errors
 from metatpe.past.read.studies import study_names
+from metatpe.report import html_report, markdown_report
+from metatpe.report.pdf import browser, print_pdf
 from metatpe.study.record import REST, TARGET, transfer_history
 
 
@@ -66,56 +67,27 @@ def report(
 
     `metatpe report new --storage sqlite:///studies.db --from 'resnet-*' --format md`
     """
+    is_page = as_ is Format.HTML
     with plain_failures():
-        if as_ is Format.HTML:
+        if is_page:
             need("viz", "plotly")
-            _write_page(study, storage, out or Path("report.html"), past, without, is_pdf=pdf)
-            return
-        if pdf:
+        elif pdf:
             raise ValueError("--pdf prints the page; leave --format md out.")
-        _write_text(study, storage, out, past, without)
-
-
-def _write_page(
-    name: str,
-    storage: str,
-    out: Path,
-    past: Sequence[str] | None,
-    without: Sequence[str] | None,
-    *,
-    is_pdf: bool,
-) -> None:
-    from metatpe.report import html_report
-    from metatpe.report.pdf import browser, print_pdf
-
-    program = browser() if is_pdf else ""
-    study, sources, runs = _read(name, storage, past, without)
-    _write(out, html_report(study, sources, without=runs))
-    if is_pdf:
-        printed = out.with_suffix(".pdf")
-        print_pdf(out, printed, program)
-        _say_written(printed)
-
-
-def _write_text(
-    name: str,
-    storage: str,
-    out: Path | None,
-    past: Sequence[str] | None,
-    without: Sequence[str] | None,
-) -> None:
-    from metatpe.report import markdown_report
-
-    study, sources, runs = _read(name, storage, past, without)
-    text = markdown_report(study, sources, without=runs)
-    if out is None:
-        typer.echo(text, nl=False)
-    else:
-        _write(out, text)
+        program = browser() if pdf else ""
+        found, sources, runs = _read(study, storage, past or (), without or ())
+        text = (html_report if is_page else markdown_report)(found, sources, without=runs)
+        if out is None and not is_page:
+            typer.echo(text, nl=False)
+            return
+        page = out or Path("report.html")
+        _write(page, text)
+        if pdf:
+            print_pdf(page, page.with_suffix(".pdf"), program)
+            _say_written(page.with_suffix(".pdf"))
 
 
 def _read(
-    name: str, storage: str, past: Sequence[str] | None, without: Sequence[str] | None
+    name: str, storage: str, past: Sequence[str], without: Sequence[str]
 ) -> tuple[Study, list[Study], list[Study]]:
     """Return the study, the past studies on record or asked for, and runs without a past."""
     opened = open_storage(storage)
@@ -128,15 +100,8 @@ def _read(
     runs = study_names(opened, without) if without else []
     wanted = dict.fromkeys([*sorted(used), *asked])
     names = [n for n in wanted if n != study.study_name and n not in runs]
-    return study, _load_all(opened, names), _load_all(opened, runs)
-
-
-def _load_all(storage: BaseStorage, names: Sequence[str]) -> list[Study]:
-    found = []
-    for name in names:
-        with study_errors(storage, name):
-            found.append(optuna.load_study(study_name=name, storage=storage))
-    return found
+    sources, others = ([load_stored(opened, n) for n in group] for group in (names, runs))
+    return study, sources, others
 
 
 def _write(out: Path, text: str) -> None:

@@ -47,8 +47,7 @@ def reproduce(
         Path, typer.Option(help="Folder of the records; the figures go into its folder figures.")
     ] = Path("results"),
     from_: Annotated[
-        Path | None,
-        typer.Option("--from", metavar="DIR", help="Run nothing: draw these results."),
+        Path | None, typer.Option("--from", metavar="DIR", help="Run nothing: draw these results.")
     ] = None,
     scale: ChosenScale = "paper",
     raw: Raw = False,
@@ -122,9 +121,8 @@ def _drawable(figures: Sequence[Figure], *, is_plain: bool) -> tuple[list[Figure
     reasons = {figure.name: _what_is_missing(figure, is_plain) for figure in figures}
     drawable = [figure for figure in figures if reasons[figure.name] is None]
     if not drawable:
-        raise ValueError(
-            "; ".join(dict.fromkeys(filter(None, reasons.values()))) or "name a figure."
-        )
+        why = dict.fromkeys(filter(None, reasons.values()))
+        raise ValueError("; ".join(why) or "name a figure.")
     return drawable, [f"{name} is left out: {why}" for name, why in reasons.items() if why]
 
 

@@ -15,18 +15,21 @@ from rich.text import Text
 
 from metatpe.cli.common import (
     AsJson,
+    Defaults,
+    Directions,
     Storage,
     console,
     load_study,
     plain_failures,
     print_json,
     progress_bar,
+    table_of,
 )
 from metatpe.past.read.frames import Column, read_csv
 from metatpe.past.read.infer import Given, candidates, parse_parameter, parse_value
 from metatpe.past.read.storage import masked, open_storage
 from metatpe.past.read.studies import load_tasks
-from metatpe.past.read.summary import Left, Summary, store_task, summarise
+from metatpe.past.read.summary import Summary, store_task, summarise
 from metatpe.past.read.tables import directions_of, task_of
 from metatpe.past.similarity import similarity_matrix
 from metatpe.past.task import Task
@@ -51,10 +54,7 @@ def tasks(
     like: Annotated[
         str | None, typer.Option(metavar="STUDY", help="Compare with this study of the storage.")
     ] = None,
-    default: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="A parameter that past studies had fixed."),
-    ] = None,
+    default: Defaults = None,
     as_json: AsJson = False,
 ) -> None:
     """Show the studies of a storage, and what of them could help another one.
@@ -89,46 +89,27 @@ def parse_default(text: str) -> tuple[str, Any]:
 
 
 def _table_of_studies(found: Sequence[Summary]) -> Table:
-    table = _table("study", "trials", "finished", "objectives", "parameters")
+    rows = []
     for s in found:
         pairs = zip(s.objectives, s.directions, strict=True)
         objectives = ", ".join(f"{name} ({direction})" for name, direction in pairs)
         parameters = "\n".join(f"{name}: {shown(d)}" for name, d in s.parameters.items())
-        _add(table, s.study, str(s.trials), str(s.observations), objectives, parameters)
-    return table
+        rows.append([s.study, str(s.trials), str(s.observations), objectives, parameters])
+    return table_of(["study", "trials", "finished", "objectives", "parameters"], rows)
 
 
 def _table_of_what_is_left(found: Sequence[Summary], like: str) -> Table:
-    table = _table("past study", "remain", "shared", "outside", "dropped", "lacking")
-    table.title = Text(f"What is left in the space of {like}")
+    rows = []
     for s in found:
-        if s.left is not None:
-            _add(
-                table,
-                s.study,
-                f"{s.left.observations} of {s.observations}",
-                *_overlap_cells(s.left),
-            )
+        if (left := s.left) is not None:
+            outside = [f"{n} of {name}" for name, n in left.outside.items()]
+            lists = (left.shared, outside, left.dropped, left.lacking)
+            remain = f"{left.observations} of {s.observations}"
+            rows.append([s.study, remain, *(", ".join(names) for names in lists)])
         elif not s.left_out:
-            _add(table, s.study, f"{s.observations}", f"unknown: {like} has no trials yet")
-    return table
-
-
-def _overlap_cells(left: Left) -> list[str]:
-    outside = ", ".join(f"{n} of {name}" for name, n in left.outside.items())
-    return [", ".join(left.shared), outside, ", ".join(left.dropped), ", ".join(left.lacking)]
-
-
-def _table(*names: str) -> Table:
-    table = Table(title_justify="left")
-    for name in names:
-        table.add_column(name, overflow="fold")
-    return table
-
-
-def _add(table: Table, *cells: str) -> None:
-    """Add a row of plain text: names may hold brackets, which rich would take for markup."""
-    table.add_row(*map(Text, cells))
+            rows.append([s.study, f"{s.observations}", f"unknown: {like} has no trials yet"])
+    columns = ["past study", "remain", "shared", "outside", "dropped", "lacking"]
+    return table_of(columns, rows, Text(f"What is left in the space of {like}"))
 
 
 # similarity -----------------------------------------------------------------------------------
@@ -178,20 +159,19 @@ def _as_dict(found: Sequence[Task], matrix: Floats) -> dict[str, Any]:
 
 
 def _table_of_pairs(found: Sequence[Task], matrix: Floats) -> Table:
-    table = _table("", "study", *(str(i) for i in range(1, len(found) + 1)))
-    for i, (task, row) in enumerate(zip(found, matrix, strict=True), 1):
-        _add(table, str(i), _starred(task), *(f"{s:.3f}" for s in row))
-    return table
+    numbers = [str(i) for i in range(1, len(found) + 1)]
+    lines = zip(numbers, found, matrix, strict=True)
+    rows = [[number, _starred(task), *(f"{s:.3f}" for s in row)] for number, task, row in lines]
+    return table_of(["", "study", *numbers], rows)
 
 
 def _table_of_nearest(found: Sequence[Task], matrix: Floats) -> Table:
-    table = _table("study", "most alike")
+    rows = []
     for i, row in enumerate(matrix):
         nearest = [j for j in np.argsort(-row, kind="stable") if j != i][:3]
-        _add(
-            table, _starred(found[i]), ", ".join(f"{found[j].name} {row[j]:.3f}" for j in nearest)
-        )
-    return table
+        alike = ", ".join(f"{found[j].name} {row[j]:.3f}" for j in nearest)
+        rows.append([_starred(found[i]), alike])
+    return table_of(["study", "most alike"], rows)
 
 
 def _starred(task: Task) -> str:
@@ -206,10 +186,7 @@ def import_(
     storage: Storage,
     study: Annotated[str, typer.Option(help="The name of the new study.")],
     objective: Annotated[list[str], typer.Option(help="A column to optimise; may be repeated.")],
-    direction: Annotated[
-        list[str] | None,
-        typer.Option(help="minimize or maximize, one per objective; minimize if none."),
-    ] = None,
+    direction: Directions = None,
     param: Annotated[
         list[str] | None,
         typer.Option(
@@ -283,22 +260,14 @@ def _show_import(
 ) -> None:
     distributions = task.space.distributions
     if as_json:
-        print_json(
-            {
-                "study": task.name,
-                "trials": n,
-                "objectives": list(task.objective_names),
-                "directions": list(directions),
-                "parameters": distributions,
-            }
-        )
+        about = {"study": task.name, "trials": n, "objectives": list(task.objective_names)}
+        print_json({**about, "directions": list(directions), "parameters": distributions})
         return
-    table = _table("column", "is", "")
-    for name, direction in zip(task.objective_names, directions, strict=True):
-        _add(table, name, "objective", direction)
+    objectives = zip(task.objective_names, directions, strict=True)
+    rows = [(name, "objective", direction) for name, direction in objectives]
     for name, distribution in distributions.items():
-        _add(table, name, shown(distribution), "given" if name in given else "inferred")
-    console.print(table)
+        rows.append((name, shown(distribution), "given" if name in given else "inferred"))
+    console.print(table_of(["column", "is", ""], rows))
 
 
 def _write_study(task: Task, storage: str, directions: Sequence[str], rows: list[int]) -> None:
@@ -306,13 +275,10 @@ def _write_study(task: Task, storage: str, directions: Sequence[str], rows: list
     errors = Console(stderr=True)
     with progress_bar(errors) as progress:
         bar = progress.add_task("writing", total=len(rows))
-        store_task(
-            task,
-            opened,
-            task.name,
-            directions,
-            rows=rows,
-            step=lambda n: progress.update(bar, completed=n),
-        )
+
+        def step(n: int) -> None:
+            progress.update(bar, completed=n)
+
+        store_task(task, opened, task.name, directions, rows=rows, step=step)
     message = f"{len(rows)} trials are now the study {task.name!r} in {masked(storage)}"
     errors.print(message, markup=False, highlight=False, soft_wrap=True)

@@ -5,17 +5,25 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Sequence, Set
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 from rich.console import Console, Group
 from rich.live import Live
-from rich.table import Table
 from rich.text import Text
 
-from metatpe.cli.common import AsJson, Storage, console, plain_failures, print_json
+from metatpe.cli.common import (
+    AsJson,
+    Defaults,
+    Directions,
+    Storage,
+    console,
+    plain_failures,
+    print_json,
+    table_of,
+)
 from metatpe.cli.tasks import parse_default
 from metatpe.past.read.storage import masked
 from metatpe.past.read.tables import directions_of
@@ -24,6 +32,7 @@ from metatpe.study.trials import front_of
 from metatpe.tuning.objective import parse
 from metatpe.tuning.tuner import STOPPED, SamplerName, Tuner, Tuning
 from metatpe.tuning.worker import ERROR
+from metatpe.viz.style import value_text
 from metatpe.viz.weights import described
 
 _ROWS = 15  # of the live table
@@ -52,10 +61,7 @@ def tune(
             "fewer than a few hundred; `meta-tpe` otherwise, with suggestions in milliseconds."
         ),
     ] = "meta-tpe",
-    direction: Annotated[
-        list[str] | None,
-        typer.Option(help="minimize or maximize, one per objective; minimize if none."),
-    ] = None,
+    direction: Directions = None,
     objective: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="What the objectives are called.")
     ] = None,
@@ -68,10 +74,7 @@ def tune(
     timeout: Annotated[
         float | None, typer.Option(min=0, help="Begin no trial after so many seconds.")
     ] = None,
-    default: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="A parameter that past studies had fixed."),
-    ] = None,
+    default: Defaults = None,
     logs: Annotated[
         Path | None, typer.Option(help="A folder to keep what the evaluations print.")
     ] = None,
@@ -146,12 +149,11 @@ class _View:
         self._last: list[FrozenTrial] = []
         self._n_failed = 0
         self._n_finished = 0
-        self.study: Study | None = None
 
     def begin(self, sources: Sequence[str]) -> None:
         past = ", ".join(sources) if sources else "none"
         where = f"{self._tuning.study} in {masked(self._tuning.storage)}"
-        self._print(f"study {where}, past studies: {past}")
+        self.message(f"study {where}, past studies: {past}")
 
     @contextlib.contextmanager
     def live(self) -> Iterator[None]:
@@ -162,33 +164,26 @@ class _View:
             yield
 
     def message(self, text: str) -> None:
-        self._print(text)
+        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     def finished(self, trial: FrozenTrial, study: Study) -> None:
         """Show a trial that has ended."""
         self._n_finished += 1
         self._n_failed += trial.state == TrialState.FAIL
         self._last = [*self._last, trial][-_ROWS:]
-        self.study = study
         front = {t.number for t in front_of(study)}
         if self._live is not None:
-            self._live.update(self._table(front), refresh=True)
+            rows = [[str(t.number), *row_of(t, study, front)] for t in self._last]
+            self._live.update(self._table(rows, len(front)), refresh=True)
             return
         cells = [cell for cell in row_of(trial, study, front) if cell]
-        self._print(" | ".join([f"trial {trial.number}", *cells, f"front of {len(front)}"]))
+        self.message(" | ".join([f"trial {trial.number}", *cells, f"front of {len(front)}"]))
 
-    def _print(self, text: str) -> None:
-        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
-
-    def _table(self, front: Set[int] = frozenset()) -> Group:
-        table = Table(title=Text(self._tuning.study), title_justify="left")
-        for name in ("trial", "values", "front", "chosen", "weights"):
-            table.add_column(name, overflow="fold")
-        for trial in self._last:
-            assert self.study is not None
-            table.add_row(str(trial.number), *map(Text, row_of(trial, self.study, front)))
+    def _table(self, rows: Sequence[Sequence[str]] = (), n_front: int = 0) -> Group:
+        columns = ("trial", "values", "front", "chosen", "weights")
+        table = table_of(columns, rows, Text(self._tuning.study))
         done = f"{self._n_finished} evaluated, {self._n_failed} of them failed"
-        return Group(table, Text(f"{done}; front of {len(front)}; Ctrl-C stops"))
+        return Group(table, Text(f"{done}; front of {n_front}; Ctrl-C stops"))
 
 
 def row_of(trial: FrozenTrial, study: Study, front: Set[int]) -> list[str]:
@@ -216,25 +211,15 @@ def _values(trial: FrozenTrial, study: Study) -> str:
 def _report(study: Study, tuning: Tuning, shown_on: Console, *, as_json: bool) -> None:
     trials, front = study.get_trials(deepcopy=False), front_of(study)
     if as_json:
-        print_json(
-            {
-                "study": tuning.study,
-                "trials": len([t for t in trials if STOPPED not in t.user_attrs]),
-                "complete": sum(t.state == TrialState.COMPLETE for t in trials),
-                "front": [
-                    {"trial": t.number, "values": t.values, "params": t.params} for t in front
-                ],
-            }
-        )
+        best = [{"trial": t.number, "values": t.values, "params": t.params} for t in front]
+        n_trials = sum(STOPPED not in t.user_attrs for t in trials)
+        n_complete = sum(t.state == TrialState.COMPLETE for t in trials)
+        counts = {"trials": n_trials, "complete": n_complete}
+        print_json({"study": tuning.study, **counts, "front": best})
         return
-    table = Table(title=f"Best trials ({len(front)})", title_justify="left")
-    for name in ("trial", "values", "configuration"):
-        table.add_column(name, overflow="fold")
+    rows = []
     for trial in front:
-        params = ", ".join(f"{name}={_number(value)}" for name, value in trial.params.items())
-        table.add_row(*map(Text, (str(trial.number), _values(trial, study), params)))
-    shown_on.print(table)
-
-
-def _number(value: Any) -> str:
-    return f"{value:.5g}" if isinstance(value, float) else str(value)
+        params = ", ".join(f"{name}={value_text(v)}" for name, v in trial.params.items())
+        rows.append((str(trial.number), _values(trial, study), params))
+    title = f"Best trials ({len(front)})"
+    shown_on.print(table_of(("trial", "values", "configuration"), rows, title))

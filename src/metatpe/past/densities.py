@@ -23,7 +23,7 @@ from metatpe.tpe.acquisition import MAX_KERNELS, MAX_OWN, Densities, score, scor
 from metatpe.tpe.importance import importances, kept_columns, mean_importances
 from metatpe.tpe.kde import Parzen, Points
 from metatpe.tpe.kernel import Nodes, make_nodes, similarities
-from metatpe.tpe.pareto import split
+from metatpe.tpe.pareto import levels, split
 from metatpe.tpe.pool import Pool
 from metatpe.tpe.ranking import rank_correlation
 
@@ -61,6 +61,7 @@ class PastDensities:
         self._pools: Recent[tuple[int, ...], tuple[Pool, Pool]] = Recent(_MAX_POOLS)
         self._targets: Recent[bytes, Parzen] = Recent(1)
         self._similarities: Recent[bytes, tuple[Floats, tuple[int, ...]]] = Recent(1)
+        self._levels: Recent[bytes, Ints] = Recent(1)
         self._agreement: Recent[bytes, Floats] = Recent(1)
         self._ratios = (np.empty((0, len(columns))), np.empty((len(rows), 0)))
 
@@ -165,6 +166,14 @@ class PastDensities:
         return self._pools.get(own, make)
 
     # What past tasks predict for observations ----------------------------------------------------
+
+    def levels(self, losses: Floats, violation: Floats, lateness: Floats) -> Ints:  # (n,)
+        """Return how far behind each of the observations is that tasks are judged by.
+
+        They soon stay the same, and so does the last result.
+        """
+        key = losses.tobytes() + violation.tobytes() + lateness.tobytes()
+        return self._levels.get(key, lambda: levels(losses, violation, lateness))
 
     def agreement(self, X: Floats, levels: Ints) -> Floats:  # (n, d), (n,) -> (M,)
         """Return z_m: how well each past task orders observations.

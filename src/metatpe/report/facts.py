@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import datetime
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -27,17 +27,13 @@ from metatpe.report.saved import AgainstRuns, ByTurns, against_runs, by_turns
 from metatpe.space import Space, shown
 from metatpe.study.record import REST, TARGET, Reason, TransferRecord, transfer_history, turn_of
 from metatpe.study.trials import front_of, n_usable, used_distributions
-from metatpe.viz.runs import run_of
-from metatpe.viz.weights import LANES, described, reason_of
+from metatpe.viz.runs import plain_names, run_of
+from metatpe.viz.weights import LANES, reason_of
 
 SMALL = 0.1  # of an equal share; a smaller weight does not count
 _INFLUENCED: tuple[Reason, ...] = ("weighed", "densities")  # where weights had an influence
-_COMPARED: tuple[Reason, ...] = (
-    *_INFLUENCED,
-    "own",
-    "no_weight",
-    "unknown",
-)  # where they were computed
+# Where weights were computed.
+_COMPARED: tuple[Reason, ...] = (*_INFLUENCED, "own", "no_weight", "unknown")
 
 
 @dataclass(frozen=True)
@@ -66,6 +62,7 @@ class Facts:
     """The facts of a report on a study."""
 
     study: Study
+    task: Task | None  # the study as a task; None while it has too few trials for one
     trials: Sequence[FrozenTrial]
     records: Sequence[TransferRecord]
     front: Sequence[FrozenTrial]
@@ -76,18 +73,10 @@ class Facts:
     saved: AgainstRuns | ByTurns | None
 
     @property
-    def name(self) -> str:
-        """The study's name."""
-        return self.study.study_name
-
-    @property
     def objectives(self) -> list[tuple[str, str]]:
         """Name and direction of each objective."""
-        n = len(self.study.directions)
-        names = self.study.metric_names or (
-            ["value"] if n == 1 else [f"objective {i}" for i in range(n)]
-        )
-        directions = (direction.name.lower() for direction in self.study.directions)
+        directions = [direction.name.lower() for direction in self.study.directions]
+        names = self.study.metric_names or plain_names(len(directions))
         return list(zip(names, directions, strict=True))
 
     @cached_property
@@ -100,11 +89,6 @@ class Facts:
         """State -> number of trials, those that there are."""
         counted = Counter(trial.state for trial in self.trials)
         return {state.name.lower(): counted[state] for state in TrialState if counted[state]}
-
-    @property
-    def is_running(self) -> bool:
-        """Whether a trial is being evaluated."""
-        return any(trial.state == TrialState.RUNNING for trial in self.trials)
 
     @property
     def attributes(self) -> dict[str, str]:
@@ -130,6 +114,11 @@ class Facts:
         return [source for source in self.sources if source.is_used]
 
     @property
+    def at_hand(self) -> list[Task]:
+        """The tasks that the study has borrowed from, those that are at hand."""
+        return [self.tasks[source.name] for source in self.used if source.name in self.tasks]
+
+    @property
     def reasons(self) -> dict[Reason, int]:
         """Reason -> number of trials, those that there are, in the order of `LANES`."""
         counted = Counter(map(reason_of, self.records))
@@ -153,32 +142,13 @@ class Facts:
     @property
     def silent_from(self) -> int | None:
         """The trial from which on there are too few good trials to compare; None where not."""
-        found = None
-        for record in self.records:
-            if record.reason == "silent":
-                found = record.number if found is None else found
-            elif record.weights:
-                found = None
-        return found
-
-    @cached_property
-    def task(self) -> Task | None:
-        """The study as a task; None while it has too few trials for one."""
-        return Task.from_study(self.study) if n_usable(self.study) > 1 else None
+        marks = ((r, r.reason == "silent") for r in self.records)
+        return _since((r.number, is_silent) for r, is_silent in marks if is_silent or r.weights)
 
     @cached_property
     def importances(self) -> dict[str, float]:
         """Parameter -> importance, the largest first; empty where nothing is known yet."""
         return importance(self.task) if self.task else {}
-
-    def origin(self, number: int) -> str:
-        """Return how a trial was chosen, in words."""
-        record = self._by_number.get(number)
-        return "another sampler, or by hand" if record is None else described(record)
-
-    @cached_property
-    def _by_number(self) -> dict[int, TransferRecord]:
-        return {record.number: record for record in self.records}
 
 
 def facts_of(
@@ -202,14 +172,15 @@ def facts_of(
                 "their objectives differ."
             )
     tasks, obstacles = _at_hand(study, past)
-    recorded = _recorded_names(records)
-    least = SMALL / (len(recorded) + 1)  # from the records alone, see above
+    own = Task.from_study(study) if n_usable(study) > 1 else None
+    least = SMALL / (len(_recorded_names(records)) + 1)  # from the records alone, see above
     return Facts(
         study=study,
+        task=own,
         trials=trials,
         records=records,
         front=front_of(study),
-        sources=_sources(study, records, tasks, obstacles, least),
+        sources=_sources(own, trials, records, tasks, obstacles, least),
         least=least,
         tasks=tasks,
         without=without,
@@ -244,15 +215,15 @@ def _why_not_table(task: Task, study: Study) -> str:
 
 
 def _sources(
-    study: Study,
+    own: Task | None,
+    trials: Sequence[FrozenTrial],
     records: Sequence[TransferRecord],
     tasks: Mapping[str, Task],
     obstacles: Mapping[str, str],
     least: float,
 ) -> list[Source]:
     """Return the past tasks that the records or the user name, the most influential first."""
-    own = Task.from_study(study) if n_usable(study) > 1 else None
-    space = Space(used_distributions(study.get_trials(deepcopy=False)))
+    space = Space(used_distributions(trials))
     found = []
     for name in dict.fromkeys([*_recorded_names(records), *obstacles]):
         task = tasks.get(name)
@@ -274,18 +245,17 @@ def _sources(
     return sorted(found, key=lambda s: (not s.is_used, -sum(s.weights.values()), s.name))
 
 
-def is_compared(record: TransferRecord) -> bool:
-    """Return whether past tasks were compared with the study for this trial."""
-    return bool(record.weights) and record.reason in _COMPARED
-
-
 def _small_from(records: Sequence[TransferRecord], name: str, least: float) -> int | None:
     """Return the trial from which on the weight of a task is small; None where it is not."""
+    compared = (r for r in records if r.weights and r.reason in _COMPARED)
+    return _since((r.number, r.weights.get(name, 0.0) < least) for r in compared)
+
+
+def _since(trials: Iterable[tuple[int, bool]]) -> int | None:
+    """Return the trial from which on something holds; None where it does not hold at the end."""
     first = None
-    for record in records:
-        if is_compared(record):
-            is_small = record.weights.get(name, 0.0) < least
-            first = (record.number if first is None else first) if is_small else None
+    for number, holds in trials:
+        first = (number if first is None else first) if holds else None
     return first
 
 

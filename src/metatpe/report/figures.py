@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,14 +11,16 @@ from optuna.trial import FrozenTrial, TrialState
 from metatpe import viz
 from metatpe.past.task import Task
 from metatpe.report.facts import Facts
+from metatpe.study.record import record_of
 from metatpe.study.trials import is_counted
 from metatpe.viz.runs import spans_decades
-from metatpe.viz.style import GREY, as_html, shortened
+from metatpe.viz.style import GREY, as_html, shortened, value_text
 from metatpe.viz.weights import LANES, LOOKS, NO_RECORD, reason_of
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
+Lanes = dict[str, list[FrozenTrial]]  # how trials were chosen -> those trials
 _N_OBJECTIVES = 4  # more of them would be too many panels
 _N_HOVER = 12  # parameters in the text of a point
 
@@ -28,23 +29,9 @@ def progress(facts: Facts) -> Figure:
     """Draw the running hypervolume or best value, beside runs without the past."""
     if not facts.without:
         return viz.plot_hypervolume(facts.study)
-    return viz.plot_hypervolume({facts.name: facts.study, "without the past": facts.without})
-
-
-def weights(facts: Facts) -> Figure:
-    """Draw the weights of the past studies."""
-    return viz.plot_task_weights(facts.study)
-
-
-def importances(facts: Facts) -> Figure:
-    """Draw the importance of each parameter."""
-    used = [facts.tasks[s.name] for s in facts.used if s.name in facts.tasks]
-    return viz.plot_importances(facts.study, used)
-
-
-def similarity(facts: Facts, tasks: Sequence[Task]) -> Figure:
-    """Draw the similarities of the study and past ones."""
-    return viz.plot_similarity([facts.study, *tasks])
+    return viz.plot_hypervolume(
+        {facts.study.study_name: facts.study, "without the past": facts.without}
+    )
 
 
 def overlap(facts: Facts, task: Task) -> Figure | None:
@@ -61,103 +48,89 @@ def front(facts: Facts) -> Figure:
 
     from metatpe.viz.plotly import template
 
-    names = [name for name, _ in facts.objectives][:_N_OBJECTIVES]
-    pairs = list(itertools.combinations(range(len(names)), 2))
+    pairs = list(itertools.combinations(range(len(facts.objectives))[:_N_OBJECTIVES], 2))
     n_rows = -(-len(pairs) // 3)
     figure = make_subplots(cols=min(len(pairs), 3), rows=n_rows)
+    lanes = _by_lane(facts)
     for i, (a, b) in enumerate(pairs):
-        row, col = i // 3 + 1, i % 3 + 1
-        for trace in _traces(facts, a, b, is_first=i == 0):
-            figure.add_trace(trace, row=row, col=col)
-        figure.update_xaxes(_axis(facts, a), row=row, col=col)
-        figure.update_yaxes(_axis(facts, b), row=row, col=col)
+        place = {"row": i // 3 + 1, "col": i % 3 + 1}
+        for trace in (_line(facts, a, b), *_points(facts, lanes, a, b)):
+            trace.update(legendgroup=trace.name, showlegend=i == 0)
+            figure.add_trace(trace, **place)
+        figure.update_xaxes(_axis(facts, lanes, a), **place)
+        figure.update_yaxes(_axis(facts, lanes, b), **place)
     return figure.update_layout(
         template=template(), title={"text": "Values reached"}, height=200 + 300 * n_rows
     )
 
 
-def _axis(facts: Facts, i: int) -> dict[str, Any]:
+def _by_lane(facts: Facts) -> Lanes:
+    """Return the finished trials with finite values, by how they were chosen."""
+    found: Lanes = {}
+    for trial in facts.trials:
+        is_done = trial.state == TrialState.COMPLETE and is_counted(trial)
+        if is_done and np.isfinite(trial.values).all():
+            record = record_of(trial)
+            lane = LANES[reason_of(record)] if record else NO_RECORD
+            found.setdefault(lane, []).append(trial)
+    return found
+
+
+def _axis(facts: Facts, lanes: Lanes, i: int) -> dict[str, Any]:
     """Return the axis of an objective, on a log scale where its values span decades."""
-    values = np.array([t.values[i] for trials in _by_lane(facts).values() for t in trials])
+    values = np.array([t.values[i] for trials in lanes.values() for t in trials])
     return {
         "title": {"text": as_html(shortened(facts.objectives[i][0]))},
         "type": "log" if len(values) and spans_decades(values) else "linear",
     }
 
 
-def _traces(facts: Facts, a: int, b: int, *, is_first: bool) -> list[Any]:
-    """Return the front as a line, and the trials as points, one trace for each lane."""
+def _line(facts: Facts, a: int, b: int) -> Any:
+    """Return the front: as a line, or of more than two objectives as circles."""
     from plotly import graph_objects as go
 
     finite = [trial for trial in facts.front if np.isfinite(trial.values).all()]
     best = sorted(finite, key=lambda t: (t.values[a], t.values[b]))
-    is_line = len(facts.objectives) == 2
     # At a value of the first objective the front is where the next better trial is.
     shape = "hv" if facts.objectives[a][1] == "minimize" else "vh"
-    line = go.Scatter(
+    return go.Scatter(
         x=[t.values[a] for t in best],
         y=[t.values[b] for t in best],
-        mode="lines" if is_line else "markers",
+        mode="lines" if len(facts.objectives) == 2 else "markers",
         name="front",
-        legendgroup="front",
-        showlegend=is_first,
         hoverinfo="skip",
         line={"color": GREY, "width": 2, "shape": shape},
         marker={"color": "rgba(0,0,0,0)", "size": 14, "line": {"color": GREY, "width": 2}},
     )
-    return [line, *_points(facts, a, b, is_first=is_first)]
 
 
-def _points(facts: Facts, a: int, b: int, *, is_first: bool) -> list[Any]:
+def _points(facts: Facts, lanes: Lanes, a: int, b: int) -> list[Any]:
+    """Return the trials as points, one trace for each lane."""
     from plotly import graph_objects as go
 
     on_front = {trial.number for trial in facts.front}
     traces = []
-    for lane, trials in _by_lane(facts).items():
-        style = LOOKS[lane]
+    for lane, trials in lanes.items():
+        x, y = np.array([(t.values[a], t.values[b]) for t in trials]).T
         is_best = [trial.number in on_front for trial in trials]
-        traces.append(
-            go.Scatter(
-                x=np.array([t.values[a] for t in trials]),
-                y=np.array([t.values[b] for t in trials]),
-                mode="markers",
-                name=lane,
-                legendgroup=lane,
-                showlegend=is_first,
-                hovertext=[_hover(facts, t) for t in trials],
-                hoverinfo="text",
-                marker={
-                    "color": style.colour,
-                    "symbol": style.marker,
-                    "size": [11 if best else 7 for best in is_best],
-                    "opacity": [1.0 if best else 0.5 for best in is_best],
-                },
-            )
-        )
+        texts = [_hover(facts, *pair) for pair in zip(trials, is_best, strict=True)]
+        marker = {
+            "color": LOOKS[lane].colour,
+            "symbol": LOOKS[lane].marker,
+            "size": [11 if best else 7 for best in is_best],
+            "opacity": [1.0 if best else 0.5 for best in is_best],
+        }
+        points = go.Scatter(x=x, y=y, mode="markers", name=lane, marker=marker)
+        traces.append(points.update(hovertext=texts, hoverinfo="text"))
     return traces
 
 
-def _by_lane(facts: Facts) -> dict[str, list[FrozenTrial]]:
-    """Return the finished trials with finite values, by how they were chosen."""
-    lanes = {record.number: LANES[reason_of(record)] for record in facts.records}
-    found: dict[str, list[FrozenTrial]] = {}
-    for trial in facts.trials:
-        is_done = trial.state == TrialState.COMPLETE and is_counted(trial)
-        if is_done and np.isfinite(trial.values).all():
-            found.setdefault(lanes.get(trial.number, NO_RECORD), []).append(trial)
-    return found
-
-
-def _hover(facts: Facts, trial: FrozenTrial) -> str:
+def _hover(facts: Facts, trial: FrozenTrial, is_best: bool) -> str:
     """Return the text of a point; plotly takes it for HTML, so names and values are escaped."""
     values = zip((name for name, _ in facts.objectives), trial.values, strict=True)
     lines = [f"{name}: {value:.5g}" for name, value in values]
-    if trial.number in {t.number for t in facts.front}:
+    if is_best:
         given = list(trial.params.items())
-        lines += [f"{name} = {_short(value)}" for name, value in given[:_N_HOVER]]
+        lines += [f"{name} = {value_text(value)}" for name, value in given[:_N_HOVER]]
         lines += [f"and {len(given) - _N_HOVER} more"] if len(given) > _N_HOVER else []
     return "<br>".join([f"<b>trial {trial.number}</b>", *map(as_html, lines)])
-
-
-def _short(value: Any) -> str:
-    return f"{value:.5g}" if isinstance(value, float) else str(value)

@@ -44,12 +44,10 @@ def page(title: str, sections: Sequence[Section]) -> str:
         element("header", element("p", "metatpe report"), element("h1", title)),
         element("main", *(_section(section, figures) for section in sections)),
     ]
+    data = {"figures": f"[{','.join(figures)}]", "plotly": library}
     scripts = [
-        element(
-            "script", Html(_packed(f"[{','.join(figures)}]")), id="figures", type="text/plain"
-        ),
-        element("script", Html(_packed(library)), id="plotly", type="text/plain"),
-        element("script", Html(script)),
+        element("script", Html(_packed(text)), id=name, type="text/plain")
+        for name, text in data.items()
     ]
     head = [
         Html('<meta charset="utf-8">'),
@@ -59,6 +57,7 @@ def page(title: str, sections: Sequence[Section]) -> str:
         element("title", title),
         element("style", Html(style)),
     ]
+    scripts.append(element("script", Html(script)))
     whole = element("html", element("head", *head), element("body", *body, *scripts), lang="en")
     return f"<!doctype html>\n{whole}\n"
 
@@ -119,18 +118,15 @@ def _as_text(markup: str) -> str:
 
 def _table(table: Table) -> Html:
     kinds = [_kind(column) for column in zip(*table.rows, strict=True)]
-    columns = list(zip(table.head, kinds, strict=True))
+    columns = zip(table.head, kinds, strict=True)
     head = [element("th", name, scope="col", class_=kind) for name, kind in columns]
     rows = [
-        element("tr", *(_cell(text, kind) for text, kind in zip(row, kinds, strict=True)))
+        [element("td", element("div", text), class_=k) for text, k in zip(row, kinds, strict=True)]
         for row in table.rows
     ]
-    whole = element("table", element("thead", element("tr", *head)), element("tbody", *rows))
+    body = element("tbody", *(element("tr", *cells) for cells in rows))
+    whole = element("table", element("thead", element("tr", *head)), body)
     return element("div", whole, class_="table", tabindex="0", role="region")
-
-
-def _cell(text: str, kind: str) -> Html:
-    return element("td", element("div", text), class_=kind)
 
 
 def _kind(cells: Sequence[str]) -> str:

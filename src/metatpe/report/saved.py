@@ -118,15 +118,8 @@ def by_turns(losses: Floats, turns: Floats) -> ByTurns | None:
     low, middle, high = (n_weighed * (ratio * math.exp(z * deviation) - 1) for z in (-_Z, 0, _Z))
     if not low > 0:
         return None
-    return ByTurns(
-        round(middle),
-        math.ceil(low),
-        round(high),
-        n_weighed,
-        n_weighed_hits,
-        n_own,
-        n_own_hits,
-    )
+    ends = math.ceil(low), round(high)
+    return ByTurns(round(middle), *ends, n_weighed, n_weighed_hits, n_own, n_own_hits)
 
 
 def _in_blocks(turns: Floats) -> tuple[Ints, Ints]:  # (n,) -> (k,), (k,)

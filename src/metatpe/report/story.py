@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from itertools import compress
-from typing import Any
 
 import numpy as np
 from optuna.trial import FrozenTrial
 
+from metatpe import viz
 from metatpe.past.read.storage import masked
 from metatpe.report import figures
 from metatpe.report.blocks import Block, Items, Plot, Section, Table, Text
 from metatpe.report.facts import SMALL, Facts, Source
 from metatpe.report.saved import BLOCK, AgainstRuns, ByTurns
 from metatpe.samplers.guards import MIN_GOOD
-from metatpe.study.record import Reason, TransferRecord
-from metatpe.viz.weights import LANES
+from metatpe.study.record import Reason, TransferRecord, record_of
+from metatpe.viz.style import value_text
+from metatpe.viz.weights import LANES, described
 
 _N_FRONT = 100  # rows of the front's table
 _N_COLUMNS = 12  # parameters with a column of their own in it
@@ -30,7 +32,7 @@ def sections_of(facts: Facts) -> list[Section]:
     return _with_content(
         Section("In short", _in_short(facts)),
         Section("What was tuned", _tuned(facts)),
-        Section(_front_title(facts), _front(facts)),
+        Section("Best value" if len(facts.objectives) == 1 else "Pareto front", _front(facts)),
         Section("What came from past studies", _transfer(facts)),
         Section("Past studies left aside", _left_aside(facts)),
         Section("Which parameters matter", _importances(facts)),
@@ -62,9 +64,8 @@ def _in_short(facts: Facts) -> list[Block]:
 
 
 def _counted(facts: Facts) -> str:
-    n = len(facts.trials)
-    m, d = len(facts.objectives), len(facts.parameters)
-    running = " The study is still running." if facts.is_running else ""
+    n, d, m = len(facts.trials), len(facts.parameters), len(facts.objectives)
+    running = " The study is still running." if "running" in facts.states else ""
     counts = f"{_n(n, 'trial')}, {_n(d, 'parameter')}, {_n(m, 'objective')}"
     return f"The study has {counts}.{running}"
 
@@ -74,7 +75,7 @@ def _found(facts: Facts) -> str:
         return "No trial is finished and feasible yet."
     if len(facts.objectives) == 1:
         best = facts.front[0]
-        return f"The best value is {_number(best.values[0])} (trial {best.number})."
+        return f"The best value is {value_text(best.values[0])} (trial {best.number})."
     return f"The Pareto front has {_n(len(facts.front), 'point')}."
 
 
@@ -117,23 +118,20 @@ def _tuned(facts: Facts) -> list[Block]:
     states = ", ".join(f"{n} {state}" for state, n in facts.states.items()) or "none"
     rows = [("objectives", objectives), ("trials", states)]
     if span := facts.span:
-        rows += [("first trial started", _time(span[0])), ("last trial ended", _time(span[1]))]
+        began, ended = (f"{moment:%Y-%m-%d %H:%M:%S}" for moment in span)
+        rows += [("first trial started", began), ("last trial ended", ended)]
     if facts.seconds is not None:
         rows.append(("duration of a trial (median)", _duration(facts.seconds)))
     if facts.samplers:
         rows.append(("sampler", ", ".join(facts.samplers)))
     rows += list(facts.attributes.items())
-    blocks: list[Block] = [Table(("study", facts.name), rows)]
+    blocks: list[Block] = [Table(("study", facts.study.study_name), rows)]
     if facts.parameters:
         blocks.append(Table(("parameter", "range"), list(facts.parameters.items())))
     return blocks
 
 
 # The front ------------------------------------------------------------------------------------
-
-
-def _front_title(facts: Facts) -> str:
-    return "Best value" if len(facts.objectives) == 1 else "Pareto front"
 
 
 def _front(facts: Facts) -> list[Block]:
@@ -168,51 +166,36 @@ def _front_table(facts: Facts) -> list[Block]:
     chosen = np.linspace(0, len(front) - 1, min(len(front), _N_FRONT)).round()
     trials = [front[int(i)] for i in chosen]
     names = [name for name in facts.parameters if any(name in t.params for t in trials)]
-    same = [n for n in names if len({_value(t.params.get(n)) for t in trials}) == 1]
-    same = same if len(trials) > 1 else []
+    texts = {n: {value_text(t.params.get(n)) for t in trials} for n in names}
+    same = [name for name in names if len(texts[name]) == 1] if len(trials) > 1 else []
     differing = [name for name in names if name not in same]
     is_wide = len(differing) > _N_COLUMNS
     columns = ["configuration"] if is_wide else differing
-    rows = [
-        (
-            str(t.number),
-            *map(_number, t.values),
-            *_parameter_cells(t, differing, is_wide),
-            *_last(facts, t),
-        )
-        for t in trials
-    ]
-    head = ("trial", *(name for name, _ in facts.objectives), *columns, "how it was chosen")
-    blocks: list[Block] = [Table((*head, *(["notes"] if _has_notes(trials) else [])), rows)]
-    if len(facts.front) > len(trials):
-        n_more = len(facts.front) - len(trials)
+    head = ["trial", *(name for name, _ in facts.objectives), *columns, "how it was chosen"]
+    rows = [_front_row(trial, differing, is_wide) for trial in trials]
+    if any(notes := [_notes(trial) for trial in trials]):
+        head, rows = [*head, "notes"], [[*r, n] for r, n in zip(rows, notes, strict=True)]
+    blocks: list[Block] = [Table(head, rows)]
+    if n_more := len(facts.front) - len(trials):
         blocks.append(Text(f"{n_more} more are not listed; those listed are evenly spaced."))
     if same:
-        shared = ", ".join(f"{name} = {_value(trials[0].params.get(name))}" for name in same)
+        shared = ", ".join(f"{name} = {value_text(trials[0].params.get(name))}" for name in same)
         blocks.append(Text(f"The same in all of them: {shared}."))
     return blocks
 
 
-def _parameter_cells(trial: FrozenTrial, names: Sequence[str], is_wide: bool) -> list[str]:
-    values = [_value(trial.params.get(name)) if name in trial.params else "" for name in names]
-    if not is_wide:
-        return values
-    return [", ".join(f"{n} = {v}" for n, v in zip(names, values, strict=True) if v)]
-
-
-def _last(facts: Facts, trial: FrozenTrial) -> list[str]:
-    has_notes = _has_notes(facts.front)
-    return [facts.origin(trial.number), *([_notes(trial)] if has_notes else [])]
-
-
-def _has_notes(trials: Iterable[FrozenTrial]) -> bool:
-    return any(map(_notes, trials))
+def _front_row(trial: FrozenTrial, names: Sequence[str], is_wide: bool) -> list[str]:
+    cells = [value_text(trial.params[name]) if name in trial.params else "" for name in names]
+    if is_wide:
+        cells = [", ".join(f"{n} = {v}" for n, v in zip(names, cells, strict=True) if v)]
+    origin = described(record) if (record := record_of(trial)) else "another sampler, or by hand"
+    return [str(trial.number), *map(value_text, trial.values), *cells, origin]
 
 
 def _notes(trial: FrozenTrial) -> str:
     """Return the user attributes of a trial other than our own."""
     attributes = {name: v for name, v in trial.user_attrs.items() if name != "metatpe"}
-    return ", ".join(f"{name} = {masked(_value(value))}" for name, value in attributes.items())
+    return ", ".join(f"{name} = {masked(value_text(value))}" for name, value in attributes.items())
 
 
 # What came from past studies ------------------------------------------------------------------
@@ -223,7 +206,7 @@ def _transfer(facts: Facts) -> list[Block]:
         return []
     blocks: list[Block] = []
     if facts.is_weighed:
-        blocks.append(Plot("weights", lambda: figures.weights(facts), _WEIGHTS))
+        blocks.append(Plot("weights", lambda: viz.plot_task_weights(facts.study), _WEIGHTS))
     blocks += _table_of_sources(facts)
     counts = sorted(facts.reasons.items(), key=lambda entry: -entry[1])
     rows = [(LANES[reason], str(n)) for reason, n in counts]
@@ -232,14 +215,14 @@ def _transfer(facts: Facts) -> list[Block]:
 
 def _comparisons(facts: Facts) -> list[Block]:
     """Return plots of the study beside the past studies that it has borrowed from."""
-    at_hand = [facts.tasks[s.name] for s in facts.used if s.name in facts.tasks]
-    if facts.task is None or not at_hand:
+    if facts.task is None or not facts.at_hand:
         return []
-    nearest, some = at_hand[0], at_hand[:_N_SIMILARITY]
+    nearest, some = facts.at_hand[0], facts.at_hand[:_N_SIMILARITY]
     caption = f"{_OVERLAP} {nearest.name}."
     blocks: list[Block] = [Plot("overlap", lambda: figures.overlap(facts, nearest), caption)]
-    if len(at_hand) > 1:
-        blocks.append(Plot("similarity", lambda: figures.similarity(facts, some), _SIMILARITY))
+    if len(some) > 1:
+        draw = partial(viz.plot_similarity, [facts.study, *some])
+        blocks.append(Plot("similarity", draw, _SIMILARITY))
     return blocks
 
 
@@ -256,14 +239,7 @@ _SIMILARITY = (
 
 def _table_of_sources(facts: Facts) -> list[Block]:
     """Return the past studies that were or may have been borrowed from, without empty columns."""
-    head = (
-        "past study",
-        "trials",
-        "warm starts",
-        "influenced",
-        "largest weight",
-        "last weight",
-    )
+    head = ("past study", "trials", "warm starts", "influenced", "largest weight", "last weight")
     rows = [
         (
             source.name,
@@ -386,10 +362,8 @@ def _importances(facts: Facts) -> list[Block]:
         for name, value in facts.importances.items()
     ]
     head = ("parameter", "importance", *(["similarity measured on it"] if kept else []))
-    return [
-        Plot("importances", lambda: figures.importances(facts), _IMPORTANCES),
-        Table(head, rows),
-    ]
+    draw = partial(viz.plot_importances, facts.study, facts.at_hand)
+    return [Plot("importances", draw, _IMPORTANCES), Table(head, rows)]
 
 
 _IMPORTANCES = (
@@ -478,7 +452,8 @@ def _reading(facts: Facts) -> list[Block]:
             "The Pareto front contains the trials that no other trial dominates. Which of them is "
             "best for you depends on how you value the objectives."
         )
-    texts += [_sentence(f"{LANES[reason]}: {_MEANINGS[reason]}") for reason in facts.reasons]
+    lanes = {reason: LANES[reason][0].upper() + LANES[reason][1:] for reason in facts.reasons}
+    texts += [f"{lane}: {_MEANINGS[reason]}" for reason, lane in lanes.items()]
     if any(record.kept for record in facts.records):
         texts.append(
             "The weight of a past study follows from its similarity: how far the region of its "
@@ -499,10 +474,6 @@ def _reading(facts: Facts) -> list[Block]:
     return [Items(texts)]
 
 
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:]
-
-
 # Words ----------------------------------------------------------------------------------------
 
 
@@ -510,21 +481,9 @@ def _n(n: int, one: str, many: str = "") -> str:
     return f"{n:,} {one if n == 1 else many or one + 's'}"
 
 
-def _number(value: float) -> str:
-    return f"{value:.5g}"
-
-
-def _value(value: Any) -> str:
-    return _number(value) if isinstance(value, float) else str(value)
-
-
 def _listed(names: Sequence[str], most: int = 5) -> str:
     rest = len(names) - most
     return ", ".join(names[:most]) + (f" and {rest} more" if rest > 0 else "")
-
-
-def _time(moment: datetime.datetime) -> str:
-    return moment.strftime("%Y-%m-%d %H:%M:%S")
 
 
 def _duration(seconds: float) -> str:

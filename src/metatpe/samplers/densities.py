@@ -19,7 +19,7 @@ from metatpe.tpe.acquisition import MAX_OWN, Densities, draw_candidates
 from metatpe.tpe.importance import ETA
 from metatpe.tpe.kde import Parzen, bandwidths
 from metatpe.tpe.kernel import N_MC_SAMPLES, task_weights
-from metatpe.tpe.pareto import GAMMA, levels, split
+from metatpe.tpe.pareto import GAMMA, split
 
 N_EI_CANDIDATES = 100
 _ALL_RULES = Rules()
@@ -87,7 +87,7 @@ class DensityRatio:
             good, eta=self.eta, n_mc_samples=self.n_mc_samples, keeps_one=self.rules.column
         )
         if self.rules.trust and n_past:
-            s = s * trust(past.agreement(*judged(moment)))
+            s = s * trust(past.agreement(*judged(moment, past)))
         return task_weights(s), kept
 
     def candidates(
@@ -114,8 +114,7 @@ class DensityRatio:
         return moment.with_fixed(X)
 
 
-def judged(moment: Moment) -> tuple[Floats, Ints]:  # (n, d), (n,)
+def judged(moment: Moment, past: PastDensities) -> tuple[Floats, Ints]:  # (n, d), (n,)
     """Return the observations that past tasks are judged by, and the level of each."""
-    done = moment.observations
-    some = slice(N_JUDGED)
-    return done.X[some], levels(done.losses[some], done.violation[some], done.lateness[some])
+    done, some = moment.observations, slice(N_JUDGED)
+    return done.X[some], past.levels(done.losses[some], done.violation[some], done.lateness[some])

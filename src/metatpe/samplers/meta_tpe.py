@@ -203,7 +203,8 @@ class MetaTPESampler(PastSampler):
             or len(moment.observations.X) > N_RESTART * n
         ):
             return None
-        X, level = judged(moment)
+        past = self._tpe.of_past(self.past_in(moment.space))
+        X, level = judged(moment, past)
         start = moment.observations.start[: len(level)]
         if not may_restart(level, start, first):
             return None
@@ -211,7 +212,7 @@ class MetaTPESampler(PastSampler):
             self.warn_once(REVERSED)
         if sum(i >= first for i in moment.taken_starts) >= n:
             return None
-        if not is_reversed(self._tpe.of_past(self.past_in(moment.space)).agreement(X, level)):
+        if not is_reversed(past.agreement(X, level)):
             return None
         numbered = enumerate(reversed_start(self._sources, n).configurations, start=first)
         return self.first_fitting(moment, numbered)

@@ -134,7 +134,7 @@ class TransferSampler(PastSampler):
         if len(past.names) <= MAX_INFORMING or not self.rules.ten:
             return np.arange(len(past.names))
         densities = DensityRatio(rules=self.rules).of_past(past)
-        agreement = densities.agreement(*judged(moment))
+        agreement = densities.agreement(*judged(moment, densities))
         return np.sort(np.argsort(-agreement, kind="stable")[:MAX_INFORMING])
 
     def _doubt(self, models: Sequence[InformedProcess]) -> float:

@@ -16,14 +16,18 @@ from optuna.study import Study
 from metatpe.past.task import Task
 from metatpe.space import Floats
 from metatpe.viz.regions import GammaSets, gamma_sets, line_of, linear_ticks
-from metatpe.viz.runs import Attainment, Progress, Runs, Surface, attainment_of, progress_of
+from metatpe.viz.runs import Curve, Runs, Surface, attainment_of, progress_of
 from metatpe.viz.style import (
     ALL_COLOURS,
+    BOTH,
     GREY,
     HEAT,
-    REST,
+    MAX_NAMED,
+    MAX_NUMBERS,
     TARGET,
+    WIDTH,
     Look,
+    Shown,
     as_mpl,
     look,
     shortened,
@@ -45,9 +49,7 @@ __all__ = [
 ]
 
 Handles = list[tuple[str, Any]]  # labels, which may be alike when shortened, and artists
-_A, _B, _BOTH = look(0), look(1), ALL_COLOURS[2]
-_WIDTH = 60  # characters of a line below the title
-_MAX_NAMED, _MAX_NUMBERS = 12, 10  # tasks that are named on both axes; whose numbers are written
+_GRID: Any = {"color": GREY, "alpha": 0.25, "linewidth": 0.6}
 _STYLE: Any = {
     "font.size": 9,
     "figure.titlesize": 11,
@@ -72,42 +74,30 @@ def _subplots(
         return figure, figure.subplots(n_rows, n_columns, squeeze=False, **options)
 
 
-def _one(width: float, height: float) -> Axes:
+def _one(width: float, height: float) -> Any:
     """Return the only axes of a new figure."""
-    _, axes = _subplots(1, 1, (width, height))
-    axis: Axes = axes[0, 0]
-    return axis
+    return _subplots(1, 1, (width, height))[1][0, 0]
 
 
 def _label(text: str, n: int = 44) -> str:
     return as_mpl(shortened(text, n))
 
 
-def _finish(
-    axis: Any, title: str, *, about: str = "", note: str = "", named: Handles | None = None
-) -> None:
-    """Give an axis a title, the figure a legend below, and a note where there is nothing to see.
+def _finish(axis: Any, data: Shown, named: Handles) -> None:
+    """Give the topmost axis a title, the figure a legend below, and a note where it is empty.
 
-    Args:
-        axis: The topmost one.
-        title: What is shown.
-        about: A line below the title.
-        note: In the middle.
-        named: What the legend has; given by hand, since matplotlib leaves out names like "_x".
+    What the legend has is given by hand, since matplotlib leaves out names like "_x".
     """
-    axis.figure.suptitle(title, x=0.01, ha="left")
-    axis.set_title(as_mpl(textwrap.fill(about, _WIDTH)), loc="left", fontsize=8, color=GREY)
+    axis.figure.suptitle(data.title, x=0.01, ha="left")
+    axis.set_title(as_mpl(textwrap.fill(data.about, WIDTH)), loc="left", fontsize=8, color=GREY)
     if named:
         labels, artists = zip(*named, strict=True)
         n_columns = min(len(labels), 2 if max(map(len, labels)) > 24 else 3)
         options = {"loc": "outside lower left", "ncols": n_columns, "frameon": False}
         axis.figure.legend(artists, labels, fontsize=8, **options)
-    if note:
-        axis.text(0.5, 0.5, note, transform=axis.transAxes, ha="center", va="center", color=GREY)
-
-
-def _grid(axis: Any) -> None:
-    axis.grid(color=GREY, alpha=0.25, linewidth=0.6)
+    if data.note:
+        middle = {"transform": axis.transAxes, "ha": "center", "va": "center"}
+        axis.text(0.5, 0.5, data.note, color=GREY, **middle)
 
 
 # Weights --------------------------------------------------------------------------------------
@@ -122,7 +112,7 @@ def plot_task_weights(study: Study) -> Figure:
     axes = grid[:, 0]
     named: Handles = []
     for i, (name, weights) in enumerate(data.past.items()):
-        named.append((_label(name), _line(axes[0], data.trials, weights, look(i))))
+        named.append((_label(name), _line(axes[0], look(i), data.trials, weights)))
     named += _stack_shares(axes[1], data)
     _draw_lanes(axes[2], data.lanes)
     axes[0].set_ylim(bottom=0)
@@ -130,35 +120,24 @@ def plot_task_weights(study: Study) -> Figure:
     axes[1].set(ylabel="share", ylim=(0, 1))
     axes[2].set_xlabel("trial")
     for axis in axes:
-        _grid(axis)
-    about = shortened(data.study)
-    _finish(axes[0], "Weights of the past studies", about=about, note=data.note, named=named)
+        axis.grid(**_GRID)
+    _finish(axes[0], data, named)
     return figure
 
 
-def _line(axis: Any, x: Any, y: Any, style: Look, **options: Any) -> Any:
-    dashes: Any = style.mpl_dash
-    options = {"linewidth": 1.6, "color": style.colour, "linestyle": dashes, **options}
+def _line(axis: Any, style: Look, x: Any, y: Any, **options: Any) -> Any:
+    options = {"linewidth": 1.6, "color": style.colour, "linestyle": style.mpl_dash, **options}
     (line,) = axis.plot(x, y, **options)
     return line
 
 
 def _stack_shares(axis: Any, data: Weights) -> Handles:
     """Draw how the whole weight is divided; return what is not a line above."""
-    if not len(data.trials):
+    if not data.shares:
         return []
-    past = [np.nan_to_num(weights) for weights in data.past.values()]
-    colours = [look(i).colour for i in range(len(past))]
-    areas = axis.stackplot(
-        data.trials,
-        *past,
-        data.rest,
-        data.target,
-        colors=[*[(c, 0.8) for c in colours], (GREY, 0.7), (GREY, 0.25)],
-        linewidth=0,
-    )
-    rest = [(REST, areas[-2])] if data.has_rest else []
-    return [*rest, (TARGET, areas[-1])]
+    names, weights, colours = zip(*data.shares, strict=True)
+    areas = axis.stackplot(data.trials, *weights, colors=colours, linewidth=0)
+    return list(zip(names, areas, strict=True))[len(data.past) :]
 
 
 def _draw_lanes(axis: Any, lanes: dict[str, list[int]]) -> None:
@@ -175,66 +154,50 @@ def _draw_lanes(axis: Any, lanes: dict[str, list[int]]) -> None:
 def plot_hypervolume(studies: Runs, *, reference_point: Sequence[float] | None = None) -> Axes:
     """Plot the hypervolume, or the best value, over finished trials; see `metatpe.viz`."""
     data = progress_of(studies, reference_point)
-    axis = _one(7, 4.2)
-    named = _draw_curves(axis, data)
-    _grid(axis)
+    axis: Axes = _one(7, 4.2)
+    named = [(_runs(c), _draw_curve(axis, c, look(i))) for i, c in enumerate(data.curves)]
+    axis.grid(**_GRID)
     axis.set(xlabel="finished trials", ylabel=as_mpl(data.y_name))
-    title = "Hypervolume" if data.y_name == "hypervolume" else "Best value"
-    _finish(axis, title, about=data.about, note=data.note, named=named)
+    _finish(axis, data, named)
     return axis
 
 
-def _draw_curves(axis: Any, data: Progress) -> Handles:
-    named: Handles = []
-    for i, curve in enumerate(data.curves):
-        style, x = look(i), curve.finished
-        if curve.n_runs > 1:
-            ends = (curve.mean - curve.se, curve.mean + curve.se)
-            fill = {"color": style.colour, "alpha": 0.2, "linewidth": 0, "step": "post"}
-            axis.fill_between(x, *ends, **fill)
-        line = _line(axis, x, curve.mean, style, drawstyle="steps-post")
-        named.append((_runs(curve.label, curve.n_runs), line))
-    return named
+def _draw_curve(axis: Any, curve: Curve, style: Look) -> Any:
+    if curve.n_runs > 1:
+        ends = (curve.mean - curve.se, curve.mean + curve.se)
+        fill = {"color": style.colour, "alpha": 0.2, "linewidth": 0, "step": "post"}
+        axis.fill_between(curve.finished, *ends, **fill)
+    return _line(axis, style, curve.finished, curve.mean, drawstyle="steps-post")
 
 
-def _runs(label: str, n_runs: int) -> str:
-    return _label(label) if n_runs == 1 else f"{_label(label)} ({n_runs} runs)"
+def _runs(of: Curve | Surface) -> str:
+    return _label(of.label) if of.n_runs == 1 else f"{_label(of.label)} ({of.n_runs} runs)"
 
 
 def plot_attainment(studies: Runs) -> Axes:
     """Plot the median attainment surface and the front of all; see `metatpe.viz`."""
     data = attainment_of(studies)
-    axis = _one(7, 4.6)
-    named: Handles = []
-    for i, surface in enumerate(data.surfaces):
-        line = _draw_surface(axis, surface, look(i))
-        named.append((_runs(surface.label, surface.n_runs), line))
+    axis: Axes = _one(7, 4.6)
+    named = [(_runs(s), _draw_surface(axis, s, look(i))) for i, s in enumerate(data.surfaces)]
     if len(data.front):
         style = Look(GREY, "", "", (0, (1.0, 1.3)), "")
-        named.append(("front of all", _line(axis, data.front[:, 0], data.front[:, 1], style)))
-    _set_limits(axis, data)
-    _grid(axis)
-    is_many = any(surface.n_runs > 1 for surface in data.surfaces)
-    title = "What half of the runs have reached" if is_many else "Pareto fronts"
-    _finish(axis, title, note=data.note, named=named)
+        named.append(("front of all", _line(axis, style, *data.front.T)))
+    axis.set(xlabel=as_mpl(data.names[0]), ylabel=as_mpl(data.names[1]))
+    if len(data.limits):
+        scales = ["log" if is_log else "linear" for is_log in data.is_log]
+        axis.set(xscale=scales[0], yscale=scales[1], xlim=data.limits[0], ylim=data.limits[1])
+    axis.grid(**_GRID)
+    _finish(axis, data, named)
     return axis
 
 
 def _draw_surface(axis: Any, surface: Surface, style: Look) -> Any:
     if len(surface.band):
         axis.fill(*surface.band.T, color=style.colour, alpha=0.15, linewidth=0)
-    line = _line(axis, surface.border[:, 0], surface.border[:, 1], style)
+    line = _line(axis, style, *surface.border.T)
     if len(surface.points):
         axis.plot(*surface.points.T, style.mpl_marker, color=style.colour, markersize=5)
     return line
-
-
-def _set_limits(axis: Any, data: Attainment) -> None:
-    names = [*data.names, ""]
-    axis.set(xlabel=as_mpl(names[0]), ylabel=as_mpl(names[1]))
-    if len(data.limits):
-        scales = ["log" if is_log else "linear" for is_log in data.is_log]
-        axis.set(xscale=scales[0], yscale=scales[1], xlim=data.limits[0], ylim=data.limits[1])
 
 
 # Tasks ----------------------------------------------------------------------------------------
@@ -243,24 +206,22 @@ def _set_limits(axis: Any, data: Attainment) -> None:
 def plot_importances(study: Study, sources: Sequence[Study | Task] = ()) -> Figure:
     """Plot how important each parameter is, in a study and its sources; see `metatpe.viz`."""
     data = importances_of(study, sources)
-    n_columns, height = 2 if data.n_compared else 1, 1.8 + 0.3 * max(len(data.parameters), 3)
-    widths = [3, 2][:n_columns]
-    figure, axes = _subplots(1, n_columns, (7, height), sharey=True, width_ratios=widths)
+    widths, height = [3, 2] if data.n_compared else [1], 1.8 + 0.3 * max(len(data.parameters), 3)
+    figure, axes = _subplots(1, len(widths), (7, height), sharey=True, width_ratios=widths)
     left = axes[0, 0]
     named = _draw_importances(left, data)
     if data.n_compared:
         for row, name in enumerate(data.parameters):
-            numbers = data.kept[name]
-            rows = [row] * len(numbers)
-            axes[0, 1].plot(numbers, rows, "|", color=ALL_COLOURS[0], markersize=9)
+            rows = [row] * len(data.kept[name])
+            axes[0, 1].plot(data.kept[name], rows, "|", color=ALL_COLOURS[0], markersize=9)
         axes[0, 1].set_xlabel("kept in trial")
-        _grid(axes[0, 1])
+        axes[0, 1].grid(**_GRID)
     left.set_yticks(range(len(data.parameters)), [_label(name, 28) for name in data.parameters])
     left.set_ylim(max(len(data.parameters), 1) - 0.5, -0.5)
     left.set_xlabel("importance")
     left.locator_params(axis="x", nbins=5)
-    left.grid(axis="x", color=GREY, alpha=0.25, linewidth=0.6)
-    _finish(left, "Which parameters matter", about=data.about, note=data.note, named=named)
+    left.grid(axis="x", **_GRID)
+    _finish(left, data, named)
     return figure
 
 
@@ -268,9 +229,8 @@ def _draw_importances(axis: Any, data: Importances) -> Handles:
     rows = np.arange(len(data.parameters))
     named: Handles = []
     if len(rows):
-        target = np.nan_to_num(data.target)
-        bars = axis.barh(rows, target, color=GREY, alpha=0.35, height=0.7)
-        named.append((TARGET, bars))
+        bars = {"color": GREY, "alpha": 0.35, "height": 0.7}
+        named.append((TARGET, axis.barh(rows, np.nan_to_num(data.target), **bars)))
     for i, (name, values) in enumerate(data.sources.items()):
         style = look(i)
         (dots,) = axis.plot(values, rows, style.mpl_marker, color=style.colour, markersize=5)
@@ -285,19 +245,20 @@ def plot_similarity(tasks: Sequence[Study | Task]) -> Axes:
     """Plot the similarity of each pair of tasks; see `metatpe.viz`."""
     data = similarities_of(tasks)
     n, side = len(data.names), 3.4 + 0.16 * len(data.names)
-    axis = _one(side + 1, side)
+    figure, axes = _subplots(1, 1, (side + 1, side))
+    axis: Axes = axes[0, 0]
     image = axis.imshow(data.matrix, cmap=HEAT, vmin=0, vmax=1, aspect="auto")
-    bar: Any = axis.get_figure()
-    bar.colorbar(image, ax=axis, shrink=0.8).outline.set_visible(False)
+    bar: Any = figure.colorbar(image, ax=axis, shrink=0.8)
+    bar.outline.set_visible(False)
     names = [_label(name, 24) for name in data.names]
     axis.set_yticks(range(n), names)
-    axis.set_xticks(range(n), names if n <= _MAX_NAMED else [""] * n, rotation=30, ha="right")
+    axis.set_xticks(range(n), names if n <= MAX_NAMED else [""] * n, rotation=30, ha="right")
     axis.spines[:].set_visible(False)
-    if n <= _MAX_NUMBERS:
+    if n <= MAX_NUMBERS:
         for (i, j), s in np.ndenumerate(data.matrix):
             colour = "black" if s > 0.5 else "white"
             axis.text(j, i, f"{s:.2f}", ha="center", va="center", color=colour)
-    _finish(axis, "Similarity of the tasks", about=data.about)
+    _finish(axis, data, [])
     return axis
 
 
@@ -309,25 +270,24 @@ def plot_gamma_sets(
 ) -> Axes:
     """Plot the regions of the best configurations of two tasks; see `metatpe.viz`."""
     data = gamma_sets(a, b, params)
-    axis = _one(7, 4.6)
-    _grid(axis)
+    axis: Axes = _one(7, 4.6)
+    axis.grid(**_GRID)
     named = _draw_densities(axis, data) if len(data.axes) == 1 else _draw_areas(axis, data)
     for along, which in zip(data.axes, "xy", strict=False):
-        ticks = (along.ticks, [as_mpl(label) for label in along.labels])
         axis.set(**{f"{which}label": _label(along.name), f"{which}lim": (0, 1)})
-        getattr(axis, f"set_{which}ticks")(*ticks)
-    _finish(axis, "Where the best configurations are", about=data.about, named=named)
+        getattr(axis, f"set_{which}ticks")(along.ticks, [as_mpl(label) for label in along.labels])
+    _finish(axis, data, named)
     return axis
 
 
 def _draw_densities(axis: Any, data: GammaSets) -> Handles:
-    along, top = data.axes[0], float(max(data.a.density.max(), data.b.density.max()))
+    along, top = data.axes[0], data.top
     x, both = line_of(along, np.minimum(data.a.density, data.b.density))
-    overlap = axis.fill_between(x, both, color=_BOTH, alpha=0.35, linewidth=0)
+    overlap = axis.fill_between(x, both, color=BOTH, alpha=0.35, linewidth=0)
     named: Handles = [("both", overlap)]
-    for i, (good, style) in enumerate(((data.a, _A), (data.b, _B)), 1):
-        x, y = line_of(along, good.density)
-        named.append((_label(good.name), _line(axis, x, y, style)))
+    for i, (good, style) in enumerate(data.pair, 1):
+        line = _line(axis, style, *line_of(along, good.density))
+        named.append((_label(good.name), line))
         below = np.full(len(good.X), -0.05 * i * top)
         _draw_points(axis, np.column_stack([good.X, below]), style)
     axis.set(ylabel="density of the best configurations", ylim=(-0.14 * top, 1.05 * top))
@@ -339,14 +299,13 @@ def _draw_areas(axis: Any, data: GammaSets) -> Handles:
     from matplotlib.colors import ListedColormap
     from matplotlib.patches import Patch
 
-    colours = [(_A.colour, 0.4), (_B.colour, 0.4), (_BOTH, 0.75)]
+    colours = [*((style.colour, 0.4) for _, style in data.pair), (BOTH, 0.75)]
     cells = (data.axes[0].edges, data.axes[1].edges, data.codes)
     axis.pcolormesh(*cells, cmap=ListedColormap([(GREY, 0.0), *colours]), vmin=0, vmax=3)
-    named: Handles = []
-    for good, style, colour in ((data.a, _A, colours[0]), (data.b, _B, colours[1])):
+    for good, style in data.pair:
         _draw_points(axis, good.X, style)
-        named.append((_label(good.name), Patch(color=colour)))
-    return [*named, ("both", Patch(color=colours[2]))]
+    names = [_label(data.a.name), _label(data.b.name), "both"]
+    return [(name, Patch(color=colour)) for name, colour in zip(names, colours, strict=True)]
 
 
 def _draw_points(axis: Any, at: Floats, style: Look) -> None:

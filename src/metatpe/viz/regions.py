@@ -35,7 +35,7 @@ from metatpe.past.task import Task
 from metatpe.space import Columns, Floats, Ints, Mask, Space
 from metatpe.tpe.kde import Parzen, Points
 from metatpe.tpe.pareto import split
-from metatpe.viz.style import shortened
+from metatpe.viz.style import Look, Shown, look, shortened
 
 GAMMA = 0.1  # the sampler's
 MASS = 0.8
@@ -66,7 +66,7 @@ class Good:
 
 
 @dataclass(frozen=True, eq=False)
-class GammaSets:
+class GammaSets(Shown):
     """Two tasks on one parameter or two."""
 
     axes: tuple[Axis, ...]
@@ -75,12 +75,14 @@ class GammaSets:
     similarity: float
 
     @property
-    def about(self) -> str:
-        """The similarity, and what the regions are."""
-        overlap = f"intersection over union: {self.similarity:.2f}"
-        if len(self.axes) == 1:
-            return overlap
-        return f"{overlap}; regions contain {MASS:.0%} of a density"
+    def pair(self) -> tuple[tuple[Good, Look], ...]:
+        """Both tasks, and how each is drawn."""
+        return (self.a, look(0)), (self.b, look(1))
+
+    @property
+    def top(self) -> float:
+        """The largest density."""
+        return float(max(self.a.density.max(), self.b.density.max()))
 
     @property
     def codes(self) -> Ints:
@@ -104,7 +106,11 @@ def gamma_sets(a: Study | Task, b: Study | Task, params: str | Sequence[str] | N
     good = [_good(task, tasks[0].space, space, cells, volumes) for task in tasks]
     p, q = good[0].density, good[1].density
     s = np.sum(volumes * np.minimum(p, q)) / np.sum(volumes * np.maximum(p, q))
-    return GammaSets(axes, good[0], good[1], float(s))
+    about = f"intersection over union: {s:.2f}"
+    if len(axes) == 2:
+        about += f"; regions contain {MASS:.0%} of a density"
+    title = "Where the best configurations are"
+    return GammaSets(axes, good[0], good[1], float(s), title=title, about=about)
 
 
 def _chosen(a: Task, b: Task, params: str | Sequence[str] | None) -> list[str]:
@@ -147,11 +153,9 @@ def _good(task: Task, whole: Space, space: Space, cells: Floats, volumes: Floats
             f"no good observation of task {task.name!r} has a value of "
             f"{' and '.join(map(repr, space.names))} that fits; choose other parameters."
         )
-    parzen, points = (
-        Parzen(space.columns, X),
-        Points.of(space.columns, cells.reshape(-1, len(space))),
-    )
-    density = np.exp(parzen.log_pdf(points, uniform=False)).reshape(volumes.shape)
+    points = Points.of(space.columns, cells.reshape(-1, len(space)))
+    log_density = Parzen(space.columns, X).log_pdf(points, uniform=False)
+    density = np.exp(log_density).reshape(volumes.shape)
     density /= np.sum(density * volumes)  # on the grid, a sum is not quite an integral
     is_whole = ~np.isnan(X).any(axis=1)
     return Good(

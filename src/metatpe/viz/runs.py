@@ -22,7 +22,7 @@ from metatpe.tpe.hypervolume import (
     standard_error,
 )
 from metatpe.tpe.pareto import ranks
-from metatpe.viz.style import number
+from metatpe.viz.style import Shown, number
 
 Runs = Study | Sequence[Study] | Mapping[str, Study | Sequence[Study]]
 NOTHING = "no finished trial yet"
@@ -43,13 +43,6 @@ class FinishedTrials(NamedTuple):
         return FinishedTrials(self.losses[is_finite], self.numbers[is_finite])
 
 
-class Objectives(NamedTuple):
-    """What the studies have in common."""
-
-    names: tuple[str, ...]
-    signs: Floats  # (m,), -1 where an objective is maximised
-
-
 class Curve(NamedTuple):
     """How far the runs of a label have come."""
 
@@ -62,13 +55,11 @@ class Curve(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Progress:
+class Progress(Shown):
     """The curves of `plot_hypervolume`."""
 
     curves: list[Curve]
     y_name: str
-    about: str  # the reference point in words
-    note: str
 
 
 class Surface(NamedTuple):
@@ -83,7 +74,7 @@ class Surface(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Attainment:
+class Attainment(Shown):
     """The surfaces of `plot_attainment`."""
 
     surfaces: list[Surface]
@@ -91,7 +82,6 @@ class Attainment:
     names: tuple[str, ...]
     is_log: tuple[bool, ...]
     limits: Floats  # (2, 2) of the axes, one row each
-    note: str
 
 
 def labelled(studies: Runs) -> dict[str, list[Study]]:
@@ -125,15 +115,20 @@ def _check_studies(studies: Sequence[Study]) -> None:
             )
 
 
-def _objectives(groups: Mapping[str, Sequence[Study]]) -> Objectives:
+def _objectives(groups: Mapping[str, Sequence[Study]]) -> tuple[tuple[str, ...], Floats]:
+    """Return the names of the objectives and signs (m,), -1 where one is maximised."""
     studies = [study for group in groups.values() for study in group]
     if not studies:
-        return Objectives(("value",), np.ones(1))
+        return ("value",), np.ones(1)
     names = next((s.metric_names for s in studies if s.metric_names), None)
-    m = len(studies[0].directions)
-    plain = ["value"] if m == 1 else [f"objective {i}" for i in range(m)]
+    plain = plain_names(len(studies[0].directions))
     is_max = [d == StudyDirection.MAXIMIZE for d in studies[0].directions]
-    return Objectives(tuple(names or plain), np.where(is_max, -1.0, 1.0))
+    return tuple(names or plain), np.where(is_max, -1.0, 1.0)
+
+
+def plain_names(n: int) -> list[str]:
+    """Return the names of objectives that the user has not named."""
+    return ["value"] if n == 1 else [f"objective {i}" for i in range(n)]
 
 
 def run_of(study: Study) -> FinishedTrials:
@@ -147,9 +142,11 @@ def run_of(study: Study) -> FinishedTrials:
     return FinishedTrials(losses, np.array([t.number for t in trials], dtype=np.int64))
 
 
-def _finished_runs(groups: Mapping[str, Sequence[Study]]) -> dict[str, list[FinishedTrials]]:
+def _finished_runs(
+    groups: Mapping[str, Sequence[Study]], read: Callable[[Study], FinishedTrials] = run_of
+) -> dict[str, list[FinishedTrials]]:
     """Return the runs with a finished trial, and the labels that have one."""
-    runs = {label: [run_of(study) for study in group] for label, group in groups.items()}
+    runs = {label: [read(study) for study in group] for label, group in groups.items()}
     begun = {label: [run for run in group if len(run.losses)] for label, group in runs.items()}
     return {label: group for label, group in begun.items() if group}
 
@@ -160,29 +157,30 @@ def _finished_runs(groups: Mapping[str, Sequence[Study]]) -> dict[str, list[Fini
 def progress_of(studies: Runs, reference_point: Sequence[float] | None) -> Progress:
     """Return the running hypervolume of each label, of one objective the best value so far."""
     groups = labelled(studies)
-    objectives, runs = _objectives(groups), _finished_runs(groups)
-    if len(objectives.names) == 1:
+    (names, signs), runs = _objectives(groups), _finished_runs(groups)
+    note = "" if runs else NOTHING
+    if len(names) == 1:
         if reference_point is not None:
             raise ValueError("a study with one objective has no hypervolume, and no reference.")
-        curves = [_curve(label, group, _best) for label, group in runs.items()]
-        signed = [c._replace(mean=objectives.signs[0] * c.mean) for c in curves]
-        note = "" if runs else NOTHING
-        return Progress(signed, f"best {objectives.names[0]} so far", "", note)
-    reference = _reference(runs, objectives, reference_point)
+        curves = [
+            _curve(k, group, lambda losses: _best(losses, signs)) for k, group in runs.items()
+        ]
+        return Progress(curves, f"best {names[0]} so far", title="Best value", note=note)
+    reference = _reference(runs, signs, reference_point)
     if reference is None:
-        return Progress([], "hypervolume", "", NOTHING)
-    at = reference * objectives.signs
-    within = ", ".join(f"{n} {number(v)}" for n, v in zip(objectives.names, at, strict=True))
+        return Progress([], "hypervolume", title="Hypervolume", note=NOTHING)
+    at = zip(names, reference * signs, strict=True)
+    within = ", ".join(f"{name} {number(value)}" for name, value in at)
     curves = [
         _curve(label, group, lambda losses: running_hypervolume(losses, reference))
         for label, group in runs.items()
     ]
-    return Progress(curves, "hypervolume", f"within {within}", "")
+    return Progress(curves, "hypervolume", title="Hypervolume", about=f"within {within}")
 
 
-def _best(losses: Floats) -> Floats:  # (n, 1) -> (n,)
+def _best(losses: Floats, signs: Floats) -> Floats:  # (n, 1), (1,) -> (n,)
     best: Floats = np.minimum.accumulate(losses[:, 0])
-    return np.where(np.isfinite(best), best, np.nan)
+    return np.where(np.isfinite(best), signs[0] * best, np.nan)
 
 
 def _curve(
@@ -192,27 +190,24 @@ def _curve(
     n = min(len(run.losses) for run in runs)
     curves = np.stack([measure(run.losses)[:n] for run in runs])
     numbers = runs[0].numbers if len(runs) == 1 else np.empty(0, dtype=np.int64)
-    return Curve(
-        label, len(runs), np.arange(1, n + 1), curves.mean(axis=0), standard_error(curves), numbers
-    )
+    mean, se = curves.mean(axis=0), standard_error(curves)
+    return Curve(label, len(runs), np.arange(1, n + 1), mean, se, numbers)
 
 
 def _reference(
-    runs: Mapping[str, Sequence[FinishedTrials]],
-    objectives: Objectives,
-    given: Sequence[float] | None,
+    runs: Mapping[str, Sequence[FinishedTrials]], signs: Floats, given: Sequence[float] | None
 ) -> Floats | None:  # (m,), as losses
     """Return the reference point: the given one, or the worst that any run has seen."""
     if given is not None:
         point = np.asarray(given, dtype=np.float64)
-        if point.shape != objectives.signs.shape or not np.isfinite(point).all():
+        if point.shape != signs.shape or not np.isfinite(point).all():
             raise ValueError(
-                f"reference_point must be {len(objectives.names)} numbers, one per objective, "
+                f"reference_point must be {len(signs)} numbers, one per objective, "
                 f"but is {given!r}."
             )
-        return point * objectives.signs if runs else None
+        return point * signs if runs else None
     seen = [run.finite.losses for group in runs.values() for run in group]
-    losses = np.concatenate(seen) if seen else np.empty((0, 1))
+    losses = np.concatenate([np.empty((0, len(signs))), *seen])
     return losses.max(axis=0) if len(losses) else None
 
 
@@ -225,14 +220,11 @@ def attainment_of(studies: Runs) -> Attainment:
     names, signs = _objectives(groups)
     if len(names) != 2 and any(groups.values()):
         raise ValueError(f"attainment is drawn for two objectives, but there are {len(names)}.")
-    runs = {
-        label: [run.finite for run in group if len(run.finite.losses)]
-        for label, group in _finished_runs(groups).items()
-    }
-    runs = {label: group for label, group in runs.items() if group}
+    runs = _finished_runs(groups, lambda study: run_of(study).finite)
     if not runs:
-        no = np.empty((0, 2))
-        return Attainment([], no, names, (False, False), no, NOTHING)
+        no, title = np.empty((0, 2)), "Pareto fronts"
+        both = (*names, "")[:2]  # without a study, there is one name
+        return Attainment([], no, both, (False, False), no, title=title, note=NOTHING)
     return _attained(runs, names, signs)
 
 
@@ -249,12 +241,14 @@ def _attained(
     every = [run for group in runs.values() for run in group]
     front = attainment_surface([np.concatenate([run.losses for run in every])], 50)
     drawn = np.concatenate([front, *(c for by in corners.values() for c in by.values())])
-    is_log = [spans_decades(values) for values in (drawn * signs).T]
+    is_log = tuple(spans_decades(values) for values in (drawn * signs).T)
     limits = np.array([_padded(v, log) for v, log in zip((drawn * signs).T, is_log, strict=True)])
     worst = np.where(signs > 0, limits[:, 1], -limits[:, 0])
     surfaces = [_surface(label, runs[label], by, signs, worst) for label, by in corners.items()]
     border = staircase(front, worst) * signs if len(every) > 1 else np.empty((0, 2))
-    return Attainment(surfaces, border, names, tuple(is_log), limits, "")
+    is_many = any(len(group) > 1 for group in runs.values())
+    title = "What half of the runs have reached" if is_many else "Pareto fronts"
+    return Attainment(surfaces, border, names, is_log, limits, title=title)
 
 
 def _surface(

@@ -7,13 +7,27 @@ in colour alone.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import NamedTuple
 
 MAX_SHOWN = 8  # tasks; of more, the others are summed up
+MAX_NAMED = 12  # tasks that are named on both axes
+MAX_NUMBERS = 10  # tasks whose similarities are written out
+WIDTH = 60  # characters of a line below the title: a phone's width
 TARGET, REST = "the study itself", "all other past tasks"
 GREY = "#808080"  # what is not a task: text, the rest, the front of all
 HEAT = "cividis"  # from dark blue to yellow, both with matplotlib and plotly
 ALL_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
+BOTH = ALL_COLOURS[2]  # where the regions of two tasks overlap
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Shown:
+    """What both backends write around the data of a plot."""
+
+    title: str
+    about: str = ""  # below the title
+    note: str = ""  # in the middle, where there is nothing to see
 
 
 class Look(NamedTuple):
@@ -67,6 +81,11 @@ def as_html(text: str) -> str:
 def as_mpl(text: str) -> str:
     """Return text for matplotlib, which takes $…$ for a formula."""
     return str(text).replace("$", r"\$")
+
+
+def value_text(value: object) -> str:
+    """Return a value of a parameter or an objective, a float in five digits."""
+    return f"{value:.5g}" if isinstance(value, float) else str(value)
 
 
 def number(value: float) -> str:

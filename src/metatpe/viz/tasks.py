@@ -14,7 +14,7 @@ from metatpe.past.task import Task
 from metatpe.space import Floats
 from metatpe.study.record import TransferRecord, transfer_history
 from metatpe.study.trials import n_usable
-from metatpe.viz.style import MAX_SHOWN, number, shortened
+from metatpe.viz.style import MAX_SHOWN, Shown, number, shortened
 
 _MEANING = "1: the same best region, 0: no overlap"
 MAX_PARAMETERS = 30
@@ -22,10 +22,9 @@ MAX_COMPARED = 50  # tasks; comparing each with each takes some ms a pair
 
 
 @dataclass(frozen=True, eq=False)
-class Importances:
+class Importances(Shown):
     """Importances of p parameters, the most important first."""
 
-    study: str
     parameters: tuple[str, ...]  # (p,)
     target: Floats  # (p,) NaN where the study does not have the parameter, or nothing is known
     sources: dict[str, Floats]  # (p,) each
@@ -33,22 +32,14 @@ class Importances:
     n_others: int
     kept: dict[str, list[int]]  # parameter -> trials whose similarity was measured on it
     n_compared: int  # trials for which a similarity was measured
-    note: str
-
-    @property
-    def about(self) -> str:
-        """What is drawn."""
-        kept = "; right: trials with a similarity measured on it" if self.n_compared else ""
-        return f"{shortened(self.study)}{kept}"
 
 
 @dataclass(frozen=True, eq=False)
-class Similarities:
+class Similarities(Shown):
     """Similarities of all pairs of tasks; similar tasks are neighbours."""
 
     names: list[str]
     matrix: Floats  # (n, n), a row compares with the others
-    about: str  # what a number means, and which tasks are left out
 
 
 def importances_of(study: Study, sources: Sequence[Study | Task]) -> Importances:
@@ -60,8 +51,10 @@ def importances_of(study: Study, sources: Sequence[Study | Task]) -> Importances
     rows = {name: _row(values, parameters) for name, values in past.items()}
     shown = _weightiest(list(rows), transfer_history(study))
     others = [row for name, row in rows.items() if name not in shown]
+    right = "; right: trials with a similarity measured on it" if history else ""
     return Importances(
-        study=study.study_name,
+        title="Which parameters matter",
+        about=f"{shortened(study.study_name)}{right}",
         parameters=tuple(parameters),
         target=_row(own, parameters),
         sources={name: rows[name] for name in shown},
@@ -118,7 +111,8 @@ def similarities_of(tasks: Sequence[Study | Task]) -> Similarities:
     shown, about = _most_alike(found)
     matrix = similarity_matrix(shown)
     order = _side_by_side(matrix)
-    return Similarities([shown[i].name for i in order], matrix[np.ix_(order, order)], about)
+    names, title = [shown[i].name for i in order], "Similarity of the tasks"
+    return Similarities(names, matrix[np.ix_(order, order)], title=title, about=about)
 
 
 def _most_alike(tasks: Sequence[Task]) -> tuple[list[Task], str]:

@@ -10,7 +10,8 @@ from optuna.study import Study
 
 from metatpe.space import Floats, Ints
 from metatpe.study.record import REST, TARGET, Origin, Reason, TransferRecord, transfer_history
-from metatpe.viz.style import MAX_SHOWN, Look, look
+from metatpe.viz import style
+from metatpe.viz.style import GREY, MAX_SHOWN, Look, Shown, look, shortened
 
 # Reason -> what the lane of such trials is called, the first one on top. "alone": the study alone.
 LANES: dict[Reason, str] = {
@@ -52,21 +53,24 @@ LOOKS: dict[str, Look] = {  # lane -> how its trials are drawn, in every plot
 
 
 @dataclass(frozen=True, eq=False)
-class Weights:
+class Weights(Shown):
     """The weights of n trials, those that have any."""
 
-    study: str
     trials: Ints  # (n,) their numbers
     past: dict[str, Floats]  # (n,) each; NaN where it is hidden in the rest; the largest first
     rest: Floats  # (n,) of all other past tasks together
     target: Floats  # (n,)
     lanes: dict[str, list[int]]  # how trials were chosen -> their numbers
-    note: str  # why there is nothing to see; empty where there is
 
     @property
-    def has_rest(self) -> bool:
-        """Whether there are other past tasks than those shown."""
-        return bool(self.rest.any())
+    def shares(self) -> list[tuple[str, Floats, tuple[str, float]]]:
+        """How the whole weight is divided: name, weights (n,), and colour with its opacity."""
+        if not len(self.trials):
+            return []
+        listed = enumerate(self.past.items())
+        past = [(name, np.nan_to_num(w), (look(i).colour, 0.8)) for i, (name, w) in listed]
+        rest = [(style.REST, self.rest, (GREY, 0.7))] if self.rest.any() else []
+        return [*past, *rest, (style.TARGET, self.target, (GREY, 0.25))]
 
 
 def weights_of(study: Study) -> Weights:
@@ -80,7 +84,8 @@ def weights_of(study: Study) -> Weights:
     # Weights are stored in six digits: what is left may be a trace of that.
     rest = (1.0 - target - listed).round(5) if weighed else target
     return Weights(
-        study=study.study_name,
+        title="Weights of the past studies",
+        about=shortened(study.study_name),
         trials=np.array([record.number for record in weighed], dtype=np.int64),
         past=past,
         rest=np.maximum(rest, 0.0),
