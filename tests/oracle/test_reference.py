@@ -157,7 +157,7 @@ def test_weights_and_scores_are_those_of_the_plain_loops(
 
 
 def with_our_rules(sources: Sequence[Task], **settings: Any) -> MetaTPESampler:
-    sampler = MetaTPESampler(sources, **settings)
+    sampler = MetaTPESampler(sources, start="draw", **settings)
     sampler.rules = replace(sampler.rules, restart=False, widths=False)
     return sampler
 

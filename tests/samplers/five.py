@@ -36,6 +36,11 @@ class Make:
             settings["n_startup_trials"] = n_startup_trials
         return self.kind(sources, seed=seed, **settings)
 
+    def drawing(self, sources: Sequence[Study | Task] = (), **settings: Any) -> PastSampler:
+        """Return a sampler that starts with the best of the past, as WarmStartSampler does."""
+        start = {} if self.kind is WarmStartSampler else {"start": "draw"}
+        return self(sources, **start, **settings)
+
     def at_once(self, sources: Sequence[Study | Task] = (), **settings: Any) -> PastSampler:
         """Return a sampler without a start-up and without random trials."""
         if self.kind is MetaTPESampler:

@@ -52,8 +52,8 @@ def test_a_setting_that_all_samplers_have_is_refused_by_name_and_value(
     [
         ("n_startup_trials", -1, "0 or more"),
         ("n_startup_trials", 2.5, "a whole number"),
-        ("start", "best", '"draw" or "random"'),
-        ("start", False, '"draw" or "random"'),
+        ("start", "best", '"portfolio" or "draw" or "random"'),
+        ("start", False, '"portfolio" or "draw" or "random"'),
     ],
 )
 def test_a_start_that_there_is_not_is_refused_by_name_and_value(

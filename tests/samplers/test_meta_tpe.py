@@ -293,7 +293,8 @@ def test_the_order_of_the_sources_changes_no_weight() -> None:
 def test_a_task_of_literals_is_a_source() -> None:
     X = np.array([[0.1, 0.2], [0.5, 0.5], [0.9, np.nan]])
     task = Task("literal", Space(SQUARE), X, np.array([[1.0, 0.0], [0.0, 1.0], [2.0, np.inf]]))
-    suggested = suggestions(MetaTPESampler([task], n_startup_trials=2), 2, space=SQUARE)
+    sampler = MetaTPESampler([task], start="draw", n_startup_trials=2)
+    suggested = suggestions(sampler, 2, space=SQUARE)
     assert sorted(p["x"] for p in suggested) == pytest.approx([0.1, 0.5])
 
 
@@ -383,7 +384,7 @@ def published_at_once(sources: Sequence[Study | Task] = (), **settings: Any) -> 
 
 def test_the_published_start_is_the_draw() -> None:
     study = new_study(published(sources := pasts(2), seed=0))
-    assert evaluate(study, 5) == suggestions(MetaTPESampler(sources, seed=0), 5)
+    assert evaluate(study, 5) == suggestions(MetaTPESampler(sources, start="draw", seed=0), 5)
     assert [r.reason for r in transfer_history(study)] == ["best"] * 5
 
 

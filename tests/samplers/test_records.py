@@ -47,7 +47,7 @@ def lengths(study: Study) -> list[int]:
 
 
 def test_every_trial_has_a_record_of_who_chose_it_and_why(make: Make) -> None:
-    study = new_study(make(sources := pasts(2), n_startup_trials=4))
+    study = new_study(make.drawing(sources := pasts(2), n_startup_trials=4))
     suggested = evaluate(study, 10)
     records = transfer_history(study)
     assert [record.number for record in records] == list(range(10))
@@ -92,7 +92,7 @@ def test_what_was_not_weighed_has_no_weights(make: Make, n_sources: int) -> None
 
 def test_a_configuration_of_two_sources_is_recorded_with_both(make: Make) -> None:
     twice = [past_study(name="one"), past_study(name="other")]
-    study = new_study(make(twice, n_startup_trials=4))
+    study = new_study(make.drawing(twice, n_startup_trials=4))
     evaluate(study, 2)
     assert [record.sources for record in transfer_history(study)] == [("one", "other")] * 2
 

@@ -205,7 +205,7 @@ def test_of_two_workers_that_choose_the_same_warm_start_one_chooses_again(make: 
         def _plan(self, moment: Moment) -> Plan:
             return super()._plan(moment) if moment.attempt else taken
 
-    settings = {"fraction": 0.25} if make is WARM_START else {}
+    settings = {"fraction": 0.25} if make is WARM_START else {"n_startup_trials": 5}
     study.sampler = Late(sources, **settings)
     assert study.ask(SPACE).params != taken.params
     assert [start_of(t) for t in study.trials] == [0, 1, 2, 3]

@@ -239,7 +239,7 @@ def test_a_partial_overlap_is_used_without_a_warning(
 ) -> None:
     past = {"x": SPACE["x"], "kind": SPACE["kind"], "gone": IntDistribution(0, 5)}
     source = past_study(lambda p: [abs(p["x"] - 0.7)] * 2, space=past, n=60)
-    study = new_study(make([source]))
+    study = new_study(make.drawing([source]))
     suggested = evaluate(study, 7, losses=lambda p: [abs(p["x"] - 0.7)] * 2)
     assert fit(suggested, SPACE)
     stored = [(t.params["x"], t.params["kind"]) for t in source.trials]

@@ -63,7 +63,7 @@ def test_the_first_trials_of_a_fresh_study_are_configurations_of_the_past_to_the
         return [*two_losses(params), float(len(str(params)))]
 
     sources = pasts(n_sources, losses=losses, directions=directions)
-    study = new_study(make(sources, n_startup_trials=4), directions)
+    study = new_study(make.drawing(sources, n_startup_trials=4), directions)
     suggested = evaluate(study, 6, losses=losses)
     stored = [t.params for source in sources for t in source.trials]
     assert all(params in stored for params in suggested[:4])
@@ -74,14 +74,14 @@ def test_the_first_trials_of_a_fresh_study_are_configurations_of_the_past_to_the
 def test_they_are_the_best_of_each_source_once_each(make: Make) -> None:
     sources = pasts(3, directions=ONE)
     best = [t.params for s in sources for t in sorted(s.trials, key=lambda t: t.values)[:2]]
-    suggested = suggestions(make(sources, n_startup_trials=6), 6, directions=ONE)
+    suggested = suggestions(make.drawing(sources, n_startup_trials=6), 6, directions=ONE)
     assert in_any_order(suggested) == in_any_order(best)
 
 
 def test_of_several_objectives_the_first_front_is_given_out_first(make: Make) -> None:
     source = past_study()
     front = [t.params for t in source.best_trials]
-    suggested = suggestions(make([source], n_startup_trials=len(front)), len(front))
+    suggested = suggestions(make.drawing([source], n_startup_trials=len(front)), len(front))
     assert in_any_order(suggested) == in_any_order(front)
 
 
@@ -116,7 +116,7 @@ def test_a_given_search_space_changes_no_warm_start(make: Make) -> None:
 
 @learning
 def test_a_small_source_leaves_the_rest_of_the_start_to_chance(make: Make) -> None:
-    study = new_study(make([past_study(n=3)]))
+    study = new_study(make.drawing([past_study(n=3)]))
     evaluate(study, 5)
     told = [(record.origin, record.reason) for record in transfer_history(study)]
     assert told == [("warm_start", "best")] * 3 + [("random", "no_start_left")] * 2
@@ -159,7 +159,7 @@ def test_without_a_start_the_first_trial_is_chosen_by_the_past_alone(make: Make)
 
 def test_a_source_that_is_skipped_takes_no_warm_start_from_the_others(make: Make) -> None:
     sources = [past_study(), past_study(space={"other": UNIT}, name="stranger")]
-    suggested = suggestions(make(sources, search_space=SPACE, n_startup_trials=4), 2)
+    suggested = suggestions(make.drawing(sources, search_space=SPACE, n_startup_trials=4), 2)
     stored = [t.params for t in sources[0].trials]
     assert all(params in stored for params in suggested)
 
@@ -167,7 +167,7 @@ def test_a_source_that_is_skipped_takes_no_warm_start_from_the_others(make: Make
 @pytest.mark.parametrize("seed", range(3))
 def test_warm_starts_are_given_out_once_each_while_the_space_grows(make: Make, seed: int) -> None:
     sources = [past_study(space={name: UNIT}, n=12, seed=seed, name=name) for name in SQUARE]
-    study = new_study(make(sources, n_startup_trials=8))
+    study = new_study(make.drawing(sources, n_startup_trials=8))
     suggested = evaluate(study, 3, space={"x": UNIT}) + evaluate(study, 5, space=SQUARE)
     for source, name in zip(sources, SQUARE, strict=True):
         stored = [t.params[name] for t in source.trials]

@@ -24,7 +24,8 @@ def test_where_past_tasks_share_their_best_the_reserve_fills_up_or_random_ones_d
     has_reserve: bool,
 ) -> None:
     task = Task.from_study(past_study(space=GRID, n=20))
-    sampler = MetaTPESampler([task, replace(task, name="twin")], n_startup_trials=2, seed=0)
+    twins = [task, replace(task, name="twin")]
+    sampler = MetaTPESampler(twins, start="draw", n_startup_trials=2, seed=0)
     sampler.rules = replace(sampler.rules, reserve=has_reserve)
     study = new_study(sampler)
     evaluate(study, 2, space=GRID)

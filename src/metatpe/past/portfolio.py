@@ -14,7 +14,8 @@ portfolio is chosen one by one,
     x_i = argmax_x V({x_1, ..., x_(i-1), x})
 
 each among the best configurations of every past task and random ones. V grows less and less the
-more S has, so that this greedy choice has at least 1 - 1/e of the value of the best set.
+more S has, so that this greedy choice has at least 1 - 1/e of the value of the best set. It ends
+where another one would add less than a hundredth: past tasks that agree need few configurations.
 
 The models are those of `past.models`. Nothing but the past tasks and the space enters: workers
 that have the same sources agree on the portfolio without talking to each other.
@@ -45,6 +46,7 @@ from metatpe.tpe.pareto import order
 
 _N_DIRECTIONS = 64
 _WORST = 0.9  # the quantile of a task's scores from which on a configuration has no value
+_LEAST_GAIN = 0.01
 _N_BEST = 200  # candidates out of the past tasks, but at least one of each up to `_MAX_BEST`
 _MAX_BEST = 500
 _N_PREDICTED = 10_000  # pairs of tasks and random candidates
@@ -59,7 +61,7 @@ class Member:
     Attributes:
         params: The configuration.
         expected: What it is expected to reach on each past task: a loss per objective, minimised.
-        serves: The past tasks it is there for: those that it serves best in more than its share of
+        serves: The past tasks it is there for: those that it serves best in its share or more of
             the trade-offs between the objectives.
     """
 
@@ -78,7 +80,7 @@ def portfolio(
 
     Args:
         tasks: Past studies or tasks, all with the same number of objectives.
-        k: How many configurations; in a small space there may be fewer.
+        k: How many configurations at most. There are fewer where another one adds nothing.
         space: The space of the new study, where it differs from those of the past.
 
     Raises:
@@ -122,7 +124,7 @@ def choose(past: Past, k: int, objective_names: tuple[str, ...] = ()) -> list[Me
 
     Args:
         past: The past tasks, one at least.
-        k: How many configurations are wanted.
+        k: How many configurations at most.
         objective_names: Those of the study, empty where it has none.
     """
     X, configurations = _candidates(past)
@@ -158,8 +160,8 @@ def _predictions(models: PastModels, X: Floats) -> tuple[Floats, Floats]:  # (M,
 
 
 def _served(names: Sequence[str], share: Floats, fair: float) -> tuple[str, ...]:  # (M,)
-    """Return the tasks of which a member serves more than a fair share, or the largest one."""
-    served = tuple(name for name, own in zip(names, share, strict=True) if own > fair)
+    """Return the tasks of which a member serves a fair share or more, or the largest one."""
+    served = tuple(name for name, own in zip(names, share, strict=True) if own >= fair)
     return served or (names[int(np.argmax(share))],)
 
 
@@ -224,7 +226,7 @@ def _values(Y: Floats, directions: Floats) -> Floats:  # (M, C, m), (L, m) -> (M
 
 
 def greedy(Y: Floats, directions: Floats, k: int) -> Ints:  # (M, C, m), (L, m) -> (k,)
-    """Return the candidates with the largest gain in V, one after the other."""
+    """Return the candidates with the largest gain in V, one after the other, at most k."""
     n_tasks, n_candidates, _ = Y.shape
     reached = np.zeros((n_tasks, len(directions)))
     size = max(1, _MAX_ENTRIES // (len(directions) * n_candidates))
@@ -235,7 +237,8 @@ def greedy(Y: Floats, directions: Floats, k: int) -> Ints:  # (M, C, m), (L, m) 
             block = slice(start, start + size)
             gained = _values(Y[block], directions) - reached[block, :, None]
             gain += np.maximum(gained, 0.0, out=gained).sum(axis=(0, 1))
-        gain[chosen] = -1.0
+        if chosen and gain.max() < _LEAST_GAIN * reached.sum():
+            break
         chosen.append(int(np.argmax(gain)))
         np.maximum(reached, _values(Y[:, chosen[-1:]], directions)[:, :, 0], out=reached)
     return np.array(chosen, dtype=np.int64)

@@ -75,7 +75,8 @@ def draw(tasks: Sequence[Task], n: int) -> Start:
 def portfolio_start(members: Sequence[Member], drawn: Start) -> Start:
     """Return the start with a portfolio, and what would be drawn as its reserve."""
     firsts = [First(member.params, member.serves, "portfolio") for member in members]
-    return Start(drawn.n, [*firsts, *drawn.configurations], len(firsts))
+    reserve = _distinct(drawn.configurations, {_key(first) for first in firsts})
+    return Start(drawn.n, [*firsts, *reserve], len(firsts))
 
 
 def reversed_start(tasks: Sequence[Task], n: int) -> Start:
@@ -135,7 +136,7 @@ def _distinct(picks: Iterable[First], seen: set[str]) -> list[First]:
     """Return different configurations, none of those seen before, with all of their sources."""
     found: dict[str, First] = {}
     for pick in picks:
-        key = repr(sorted(pick.params.items()))
+        key = _key(pick)
         if key in found:
             # Each task once: one that has evaluated the same twice is still one.
             sources = dict.fromkeys(found[key].sources + pick.sources)
@@ -144,3 +145,7 @@ def _distinct(picks: Iterable[First], seen: set[str]) -> list[First]:
             found[key] = pick
     seen.update(found)
     return list(found.values())
+
+
+def _key(first: First) -> str:
+    return repr(sorted(first.params.items()))

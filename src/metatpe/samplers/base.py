@@ -328,12 +328,17 @@ class PastSampler(BaseSampler):
         return self.first_fitting(moment, [(index, first) for first in abandoned])
 
     def _start_in(self, moment: Moment) -> Start:
-        """Return the start, a portfolio in the space of the past with the ranges of the study."""
+        """Return the start: with a portfolio, that of the past tasks that fit the study.
+
+        Its space is theirs, with the ranges that the study has asked for: a branch that no trial
+        of the study has used yet has its parameters too.
+        """
         if not self._has_portfolio:
             return self._start
-        known = joined_space(self._sources).distributions
-        asked = {n: d for n, d in moment.space.distributions.items() if n in known}
-        space = Space({**known, **asked})
+        asked = moment.space.distributions
+        names = self.past_in(moment.space).names if asked else [t.name for t in self._sources]
+        known = joined_space([t for t in self._sources if t.name in names]).distributions
+        space = Space({**known, **{n: d for n, d in asked.items() if n in known}})
 
         def make() -> Start:
             past = self.past_in(space)
