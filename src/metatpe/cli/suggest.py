@@ -86,7 +86,8 @@ def suggest(
     enqueue: Annotated[
         str | None,
         typer.Option(
-            metavar="STUDY", help="Enqueue the configurations in this study; new if it must be."
+            metavar="STUDY",
+            help="Enqueue them in this study, which is created if it is not there.",
         ),
     ] = None,
     csv_file: Annotated[
@@ -165,6 +166,7 @@ def _like(storage: BaseStorage, study: str | None, enqueue: str | None) -> Study
 class _Source:
     """A past study: its task, and the objectives as the study has them."""
 
+    name: str  # in the storage; a task has another one where the samplers use that for the study
     task: Task
     objectives: tuple[str, ...]  # empty where they have no names
     directions: tuple[str, ...]
@@ -201,11 +203,7 @@ def _read(
     loaded = load_tasks(storage, list(usable), defaults=defaults) if usable else []
     _check_objectives(loaded)
     return [
-        _Source(
-            task,
-            task.objective_names,
-            tuple(usable[stored.name].directions),
-        )
+        _Source(stored.name, task, task.objective_names, tuple(usable[stored.name].directions))
         for stored, task in zip(loaded, as_tasks(loaded), strict=True)
     ]
 
@@ -267,7 +265,7 @@ def _show_portfolio(
     if as_json:
         past = [
             {
-                "study": source.task.name,
+                "study": source.name,
                 "objectives": source.labels,
                 "directions": list(source.directions),
             }
@@ -279,11 +277,13 @@ def _show_portfolio(
 
 
 def _as_dict(member: Member, sources: Mapping[str, _Source]) -> dict[str, Any]:
+    reached = [(sources[name], losses) for name, losses in member.expected.items()]
     expected = {
-        name: dict(zip(sources[name].labels, sources[name].values(losses), strict=True))
-        for name, losses in member.expected.items()
+        source.name: dict(zip(source.labels, source.values(losses), strict=True))
+        for source, losses in reached
     }
-    return {"params": dict(member.params), "serves": list(member.serves), "expected": expected}
+    serves = [sources[name].name for name in member.serves]
+    return {"params": dict(member.params), "serves": serves, "expected": expected}
 
 
 def _as_row(found: Mapping[str, Any]) -> dict[str, Any]:
@@ -300,8 +300,8 @@ def _as_row(found: Mapping[str, Any]) -> dict[str, Any]:
 def _table_of_members(members: Sequence[Member], sources: Mapping[str, _Source]) -> Table:
     rows = []
     for i, member in enumerate(members, 1):
-        expected = _expected(member, sources)
-        rows.append([str(i), _params_text(member.params), expected, _listed(member.serves)])
+        serves = _listed([sources[name].name for name in member.serves])
+        rows.append([str(i), _params_text(member.params), _expected(member, sources), serves])
     n = len(members[0].expected) if members else 0
     title = f"{_counted(len(members), 'configuration')} for {_counted(n, 'past study')}"
     return table_of(["", "configuration", "expected", "there for"], rows, title)
@@ -314,7 +314,7 @@ def _expected(member: Member, sources: Mapping[str, _Source]) -> str:
         lines = []
         for source, values in reached:
             texts = [_named(source, i, _number(value)) for i, value in enumerate(values)]
-            lines.append(f"{source.task.name}: {', '.join(texts)}")
+            lines.append(f"{source.name}: {', '.join(texts)}")
         return "\n".join(lines)
     by_objective: dict[str, list[float]] = {}
     for source, values in reached:
@@ -386,7 +386,7 @@ class _Creation:
         Raises:
             ValueError: They have different directions.
         """
-        directions = {source.directions: source.task.name for source in reversed(sources)}
+        directions = {source.directions: source.name for source in reversed(sources)}
         if len(directions) > 1:
             found = " and ".join(f"{[*d]} (such as {n!r})" for d, n in directions.items())
             raise ValueError(
@@ -444,7 +444,7 @@ def _suggest_ranges(sources: Sequence[_Source], mass: float, *, as_json: bool) -
     if as_json:
         print_json(
             {
-                "past": list(past.names),
+                "past": [source.name for source in sources],
                 "mass": mass,
                 "volume": volume_left(ranges),
                 "parameters": {
