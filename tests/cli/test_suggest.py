@@ -172,6 +172,24 @@ def test_configurations_are_written_as_csv(url: str, tmp_path: Path) -> None:
         assert float(row["expected_resnet-34_accuracy"]) == expected
 
 
+def test_expected_values_are_those_of_feasible_and_finished_trials(tmp_path: Path) -> None:
+    def limited(trial: Trial) -> float:
+        x = trial.suggest_float("x", 0.0, 1.0)
+        if x > 0.7:
+            raise optuna.TrialPruned
+        trial.set_constraint("at least 0.3", 0.3 - x)
+        return x
+
+    url = f"sqlite:///{tmp_path / 'studies.db'}"
+    study = optuna.create_study(study_name="target", storage=url, sampler=random_sampler(0))
+    study.optimize(limited, n_trials=30)
+    (found,) = answer("--storage", url, "--k", 1)["configurations"]
+    x = found["params"]["x"]
+    assert 0.3 <= x < 0.45
+    assert found["expected"] == {"target": {"0": pytest.approx(x, abs=0.05)}}
+    assert found["serves"] == ["target"]
+
+
 # Enqueueing
 
 
