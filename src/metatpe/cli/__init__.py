@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import metatpe
-from metatpe.cli import bench, dashboard, demo, report, reproduce, tasks, tune
+from metatpe.cli import bench, dashboard, demo, report, reproduce, suggest, tasks, tune
 
 app = typer.Typer(
     help="Hyperparameter search that starts from what earlier searches learned.",
@@ -30,6 +30,7 @@ def _root(
 
 app.command()(demo.demo)
 app.command()(tune.tune)
+app.command()(suggest.suggest)
 app.command()(tasks.tasks)
 app.command()(tasks.similarity)
 app.command("import")(tasks.import_)

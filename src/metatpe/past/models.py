@@ -30,7 +30,7 @@ class _Scored(NamedTuple):
 
     X: Floats  # (n, d)
     y: Floats  # (n, m), scores
-    losses: Floats  # (n, m)
+    losses: Floats  # (n, m), in the order of the scores
 
 
 class PastModels:
@@ -94,7 +94,17 @@ class PastModels:
         task, encoded = self._rows[m]
         own = _matching(task, self._objective_names)
         y, is_usable = scores(task.losses, task.violation)[:, own], encoded.is_usable
-        return _Scored(encoded.X[is_usable], y[is_usable], task.losses[is_usable][:, own])
+        losses = _ranked_losses(task)[is_usable][:, own]
+        return _Scored(encoded.X[is_usable], y[is_usable], losses)
+
+
+def _ranked_losses(task: Task) -> Floats:  # (n, m)
+    """Return losses in the order of their scores: the worst where one must not count as good."""
+    is_feasible = (task.violation <= 0.0)[:, None]
+    is_known = is_feasible & np.isfinite(task.losses)
+    best = np.where(is_known, task.losses, np.inf).min(axis=0)
+    worst = np.where(is_known, task.losses, -np.inf).max(axis=0)
+    return np.where(is_feasible, np.clip(task.losses, best, worst), worst)
 
 
 def _some(y: Floats) -> Ints:  # (n, m)

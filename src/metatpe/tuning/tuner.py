@@ -37,7 +37,7 @@ from metatpe.tuning.objective import Command, Function, ending
 from metatpe.tuning.worker import ERROR, Asked, Broken, Finished, Idle, Open, Ready, Remark, work
 
 SamplerName = Literal["meta-tpe", "transfer"]
-_SAMPLERS: dict[SamplerName, type[MetaTPESampler] | type[TransferSampler]] = {
+SAMPLERS: dict[SamplerName, type[MetaTPESampler] | type[TransferSampler]] = {
     "meta-tpe": MetaTPESampler,
     "transfer": TransferSampler,
 }
@@ -113,7 +113,7 @@ class Tuner:
             sources = load_tasks(tuning.storage, names, like=like, defaults=defaults)
         self.sources = [task.name for task in sources]
         space = tuning.objective.space
-        return _SAMPLERS[tuning.sampler](sources, search_space=space, seed=tuning.seed)
+        return SAMPLERS[tuning.sampler](sources, search_space=space, seed=tuning.seed)
 
     def run(self) -> Study:
         """Tune the study until it has its trials, the time is over, or Ctrl-C; return it.
