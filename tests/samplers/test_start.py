@@ -28,9 +28,9 @@ from studies import (
     two_losses,
 )
 
-from metatpe import transfer_history
+from metatpe import portfolio, transfer_history
 from metatpe.study.record import start_of
-from samplers.five import LEARNING, Make, learning, pasts
+from samplers.five import LEARNING, TRANSFER, Make, learning, pasts
 
 THREE = ("minimize", "minimize", "minimize")
 SMALL = {name: GRID[name] for name in ("i", "c")}  # 12 configurations
@@ -174,6 +174,81 @@ def test_warm_starts_are_given_out_once_each_while_the_space_grows(make: Make, s
         given = [p[name] for p in suggested if p.get(name) in stored]
         assert given
         assert len(set(given)) == len(given)
+
+
+# The portfolio -----------------------------------------------------------------------------------
+
+
+@learning
+def test_the_first_trials_are_the_portfolio_of_the_past(make: Make) -> None:
+    sources = [
+        past_study(lambda p, c=c: [abs(p["x"] - c), p["y"]], space=SQUARE, name=f"past {c}")
+        for c in (0.1, 0.5, 0.9)
+    ]
+    study = new_study(make(sources, n_startup_trials=3))
+    members = portfolio(sources, k=3)
+    assert evaluate(study, 3, space=SQUARE) == [dict(member.params) for member in members]
+    records = transfer_history(study)
+    assert [(r.origin, r.reason) for r in records] == [("warm_start", "portfolio")] * 3
+    assert [r.sources for r in records] == [member.serves for member in members]
+
+
+@learning
+def test_behind_a_short_portfolio_stand_the_best_of_the_past(make: Make) -> None:
+    sources = pasts(2, losses=lambda p: [p["x"]], directions=ONE)  # agree, so one will do
+    n = len(portfolio(sources))
+    study = new_study(make(sources), ONE)
+    suggested = evaluate(study, 5, losses=lambda p: [p["x"]])
+    reasons = [record.reason for record in transfer_history(study)]
+    assert n < 5
+    assert reasons == ["portfolio"] * n + ["best"] * (5 - n)
+    assert len({str(params) for params in suggested}) == 5
+
+
+@learning
+def test_after_a_portfolio_the_model_goes_on_at_once(make: Make) -> None:
+    study = new_study(make.kind(pasts(2), seed=0))
+    evaluate(study, 6)
+    n_first = sum(record.origin == "warm_start" for record in transfer_history(study))
+    assert n_first == (3 if make is TRANSFER else 5)
+
+
+@learning
+def test_the_portfolio_keeps_to_the_ranges_that_the_study_asks_for(make: Make) -> None:
+    source = past_study(lambda p: [abs(p["x"] - 0.1)], space=SQUARE, directions=ONE, n=60)
+    narrow = {**SQUARE, "x": FloatDistribution(0.5, 0.9)}
+    study = new_study(make([source], search_space=narrow), ONE)
+    params = evaluate(study, 4, space=narrow, losses=lambda p: [abs(p["x"] - 0.1)])
+    assert transfer_history(study)[0].reason == "portfolio"
+    assert all(0.5 <= p["x"] <= 0.9 for p in params)
+    assert params[0]["x"] < 0.6  # as near as it may come to the best of the past
+
+
+@learning
+def test_a_portfolio_has_the_parameters_of_branches_that_the_study_has_not_used(
+    make: Make,
+) -> None:
+    kind = CategoricalDistribution(("a", "b"))
+    points = [{"kind": k, k: i / 20} for i in range(20) for k in ("a", "b")]
+    sources = [  # one is good in branch a, the other one in branch b
+        new_study(
+            random_sampler(0),
+            ONE,
+            trials=[
+                frozen(p, [p.get(good, 2.0)], space={"kind": kind, p["kind"]: UNIT})
+                for p in points
+            ],
+        )
+        for good in kind.choices
+    ]
+    study = new_study(make(sources, n_startup_trials=2), ONE)
+    seen = []
+    for _ in range(2):
+        trial = study.ask()
+        own = trial.suggest_categorical("kind", kind.choices)
+        seen.append((own, trial.suggest_float(own, 0.0, 1.0) < 0.2))
+        study.tell(trial, 1.0)
+    assert sorted(seen) == [("a", True), ("b", True)]
 
 
 # Trials that run at the same time ----------------------------------------------------------------

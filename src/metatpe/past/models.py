@@ -22,6 +22,7 @@ from metatpe.tpe.pareto import order
 
 _N_BEST = 20  # of each past task, to start a search from
 _N_FITTED = 10  # of all past tasks; the others get the settings of these
+_MIN_WHOLE = 5  # observations that have lost nothing on the way into the space
 _MAX_ROUGH = 100  # observations of each of the others
 
 
@@ -93,7 +94,12 @@ class PastModels:
     def _scored(self, m: int) -> _Scored:
         task, encoded = self._rows[m]
         own = _matching(task, self._objective_names)
-        y, is_usable = scores(task.losses, task.violation)[:, own], encoded.is_usable
+        y = scores(task.losses, task.violation)[:, own]
+        # A model takes a lost value for one in the middle. So what has lost one is left out, as
+        # long as enough is left.
+        is_usable = encoded.is_usable
+        if np.count_nonzero(encoded.is_whole) >= _MIN_WHOLE:
+            is_usable = encoded.is_whole
         losses = _ranked_losses(task)[is_usable][:, own]
         return _Scored(encoded.X[is_usable], y[is_usable], losses)
 

@@ -58,6 +58,7 @@ class Encoded(NamedTuple):
 
     X: Floats  # (n, d)
     is_usable: Mask  # (n,)
+    is_whole: Mask  # (n,), whether nothing was lost
     lost: dict[str, int]  # each shared parameter -> values that do not fit the space
 
     def describe(self) -> str:
@@ -378,7 +379,8 @@ class Task:
                 n_used += used
                 n_lost += is_lost
                 lost[name] = int(is_lost.sum())
-        return Encoded(X, (n_used > 0) & (2 * n_lost <= n_used), lost)
+        is_usable = (n_used > 0) & (2 * n_lost <= n_used)
+        return Encoded(X, is_usable, is_usable & (n_lost == 0), lost)
 
     def _column_in(self, space: Space, name: str) -> Floats:  # (n,)
         own, other = self.space.distributions[name], space.distributions[name]
