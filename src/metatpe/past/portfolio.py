@@ -148,7 +148,7 @@ def choose(past: Past, k: int, objective_names: tuple[str, ...] = ()) -> list[Me
         Member(
             configurations[i],
             dict(zip(past.names, map(tuple, losses[:, i].tolist()), strict=True)),
-            _served(past.names, share, 1.0 / len(chosen)),
+            _served(past.names, share, np.array(alone), 1.0 / len(chosen)),
             dict(zip(past.names, alone, strict=True)),
             dict(zip(past.names, together, strict=True)),
         )
@@ -180,10 +180,11 @@ def _predictions(
     return np.stack(scaled), np.stack(losses), scaled_seen
 
 
-def _served(names: Sequence[str], share: Floats, fair: float) -> tuple[str, ...]:  # (M,)
+def _served(names: Sequence[str], share: Floats, alone: Floats, fair: float) -> tuple[str, ...]:
     """Return the tasks of which a member serves more than a fair share, or the largest one."""
     served = tuple(name for name, own in zip(names, share, strict=True) if own > fair)
-    return served or (names[int(np.argmax(share))],)
+    # A member that others have overtaken everywhere has no share: then where it reaches most.
+    return served or (names[int(np.lexsort((alone, share))[-1])],)
 
 
 def _candidates(past: Past) -> tuple[Floats, list[Mapping[str, Any]]]:  # (C, d)
