@@ -66,7 +66,7 @@ def sources() -> list[Study]:
 
 @pytest.fixture(scope="module")
 def study(sources: list[Study]) -> Study:
-    sampler = MetaTPESampler(sources, seed=0, epsilon=0.2)
+    sampler = MetaTPESampler(sources, seed=0, epsilon=0.2, start="draw")
     study = new_study(sampler, name="new")
     evaluate(study, 30)
     return study
@@ -173,7 +173,7 @@ def test_every_trial_has_its_mark_in_the_lane_of_its_reason(study: Study) -> Non
     data = weights_of(study)
     history = transfer_history(study)
     reasons = {record.reason for record in history}
-    assert reasons == {"portfolio", "epsilon", "silent", "weighed", "own"}
+    assert reasons == {"best", "epsilon", "silent", "weighed", "own"}
     assert data.lanes == {
         LANES[reason]: [r.number for r in history if r.reason == reason]
         for reason in LANES
@@ -588,7 +588,8 @@ def test_the_table_has_the_parameters_of_each_configuration(plots: ModuleType) -
 
 def test_one_past_study_has_a_row_of_its_own(plots: ModuleType, sources: list[Study]) -> None:
     shown = plots.plot_portfolio(sources[:1], k=2)
-    assert heat_map(shown).shape == (1, 2)
+    wanted = [member.alone["past 0"] for member in portfolio(sources[:1], k=2)]
+    np.testing.assert_allclose(heat_map(shown), [wanted])
     assert "past 0" in texts(shown)
 
 
@@ -636,7 +637,7 @@ def test_of_many_parameters_those_that_differ_are_written(
 ) -> None:
     names = [f"p{i:02d}" for i in range(MAX_VALUES + 3)]
     space = Space({n: FloatDistribution(0, 0 if n == "p00" else 1) for n in names})
-    task = task_of("wide", space, 30, lambda X: X[:, 1:3], rng)
+    task = task_of("wide", space, 30, lambda X: np.stack([X[:, 1], 1.0 - X[:, 1]], axis=1), rng)
     data = coverage_of([task], 3, None)
     assert len(data.values) == MAX_VALUES
     assert "p00" not in data.values
@@ -644,12 +645,16 @@ def test_of_many_parameters_those_that_differ_are_written(
 
 
 def test_of_many_configurations_no_numbers_are_written(plots: ModuleType) -> None:
-    tasks = opposed()
-    shown = plots.plot_portfolio(tasks, k=12)
-    assert heat_map(shown).shape == (2, 12)
-    assert len(columns(shown)) == 12
-    assert coverage_of(tasks, 12, None).values == {}
-    assert f"{heat_map(shown)[0, 1]:.2f}" not in texts(shown).split()
+    # Each past task has one good choice of its own.
+    space = Space({"c": CategoricalDistribution(range(12))})
+    X = (np.arange(12.0)[:, None] + 0.5) / 12
+    tasks = [Task(f"{i}", space, X, 1.0 - np.eye(12)[:, [i]]) for i in range(12)]
+    data, shown = coverage_of(tasks, 12, None), plots.plot_portfolio(tasks, k=12)
+    assert heat_map(shown).shape == (12, 12)
+    np.testing.assert_allclose(heat_map(shown), data.alone)
+    np.testing.assert_allclose(columns(shown), data.together)
+    assert data.values == {}
+    assert f"{data.together[0]:.2f}" not in texts(shown).split()
 
 
 def test_the_portfolio_is_drawn_in_the_space_of_the_new_study(plots: ModuleType) -> None:
