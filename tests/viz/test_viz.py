@@ -20,11 +20,20 @@ from optuna.trial import TrialState
 from studies import SPACE, SQUARE, evaluate, frozen, new_study, past_study, random_sampler, spread
 from transferred import OLD_RECORDS, OLD_TURN, recorded_study, start_of, weighed, weighed_study
 
-from metatpe import MetaTPESampler, Space, Task, gamma_similarity, importance, transfer_history
+from metatpe import (
+    MetaTPESampler,
+    Space,
+    Task,
+    gamma_similarity,
+    importance,
+    portfolio,
+    transfer_history,
+)
 from metatpe.past.similarity import similarity_matrix
 from metatpe.space import Floats
 from metatpe.study.record import Reason
 from metatpe.tpe.pareto import split
+from metatpe.viz.portfolio import MAX_ROWS, MAX_VALUES, coverage_of
 from metatpe.viz.regions import gamma_sets
 from metatpe.viz.runs import attainment_of, progress_of
 from metatpe.viz.tasks import MAX_COMPARED, importances_of, similarities_of
@@ -57,7 +66,7 @@ def sources() -> list[Study]:
 
 @pytest.fixture(scope="module")
 def study(sources: list[Study]) -> Study:
-    sampler = MetaTPESampler(sources, seed=0, epsilon=0.2)
+    sampler = MetaTPESampler(sources, seed=0, epsilon=0.2, start="draw")
     study = new_study(sampler, name="new")
     evaluate(study, 30)
     return study
@@ -503,6 +512,179 @@ def test_no_task_is_refused(plots: ModuleType) -> None:
         plots.plot_similarity([])
 
 
+# Portfolio ------------------------------------------------------------------------------------
+
+
+def opposed(n_objectives: int = 1, n: int = 40) -> list[Task]:
+    """Return past tasks whose best configurations are far apart."""
+    rng = np.random.default_rng(0)
+    weights = np.linspace(0.0, 0.1, n_objectives)
+    return [
+        task_of(
+            name,
+            Space(SQUARE),
+            n,
+            lambda X, c=c: ((X[:, :, None] - c - weights) ** 2).sum(axis=1),
+            rng,
+        )
+        for name, c in (("low", 0.1), ("high", 0.8))
+    ]
+
+
+def heat_map(result: Any) -> Floats:
+    figure = figure_of(result)
+    if hasattr(figure, "data"):
+        return np.array(next(t.z for t in figure.data if t.type == "heatmap"), dtype=np.float64)
+    return np.asarray(figure.axes[1].images[0].get_array())
+
+
+def outlined(result: Any) -> set[tuple[int, int]]:
+    """Return row and column of the cells that have an outline."""
+    figure = figure_of(result)
+    if hasattr(figure, "data"):
+        shapes = figure.layout.shapes
+        middles = [((s.y0 + s.y1) / 2, (s.x0 + s.x1) / 2 - 1) for s in shapes]
+    else:
+        middles = [p.get_center()[::-1] for p in figure.axes[1].patches]
+    return {(round(row), round(column)) for row, column in middles}
+
+
+def columns(result: Any) -> list[float]:
+    """Return the heights of the vertical bars."""
+    figure = figure_of(result)
+    if hasattr(figure, "data"):
+        return numbers(next(t for t in figure.data if t.type == "bar").y).tolist()
+    return [bar.get_height() for bar in figure.axes[0].patches]
+
+
+@pytest.mark.parametrize("n_objectives", [1, 3])
+def test_the_heat_map_and_the_bars_are_what_the_members_of_the_portfolio_reach(
+    plots: ModuleType, n_objectives: int
+) -> None:
+    tasks = opposed(n_objectives)
+    members, data = portfolio(tasks, k=3), coverage_of(tasks, 3, None)
+    shown = plots.plot_portfolio(tasks, k=3)
+    assert sorted(data.names) == ["high", "low"]
+    wanted = [[member.alone[name] for member in members] for name in data.names]
+    np.testing.assert_allclose(heat_map(shown), wanted)
+    assert outlined(shown) == {
+        (row, column)
+        for row, name in enumerate(data.names)
+        for column, member in enumerate(members)
+        if name in member.serves
+    }
+    np.testing.assert_allclose(
+        columns(shown), [np.mean([*member.together.values()]) for member in members]
+    )
+    assert labels(shown) == ["there for this study"]
+
+
+def test_the_table_has_the_parameters_of_each_configuration(plots: ModuleType) -> None:
+    tasks = opposed()
+    written = texts(plots.plot_portfolio(tasks, k=2))
+    for member in portfolio(tasks, k=2):
+        assert all(f"{value:.3g}" in written for value in member.params.values())
+
+
+def test_one_past_study_has_a_row_of_its_own(plots: ModuleType, sources: list[Study]) -> None:
+    shown = plots.plot_portfolio(sources[:1], k=2)
+    wanted = [member.alone["past 0"] for member in portfolio(sources[:1], k=2)]
+    np.testing.assert_allclose(heat_map(shown), [wanted])
+    assert "past 0" in texts(shown)
+
+
+def test_of_200_past_studies_some_are_shown_and_the_mean_of_the_others(
+    plots: ModuleType, many: list[Task]
+) -> None:
+    members, data = portfolio(many, k=4), coverage_of(many, 4, None)
+    assert len(data.names) == MAX_ROWS
+    assert data.names[-1] == f"mean of {200 - MAX_ROWS + 1} others"
+    left_out = {task.name for task in many} - set(data.names)
+    wanted = [np.mean([member.alone[name] for name in left_out]) for member in members]
+    np.testing.assert_allclose(data.alone[-1], wanted)
+    assert data.serves.any(axis=0).all()
+    shown = plots.plot_portfolio(many, k=4)
+    np.testing.assert_allclose(heat_map(shown), data.alone)
+    np.testing.assert_allclose(
+        columns(shown), [np.mean([*member.together.values()]) for member in members]
+    )
+
+
+def test_past_studies_of_one_configuration_are_neighbours(many: list[Task]) -> None:
+    data = coverage_of(many, 4, None)
+    first = [row.argmax() for row in data.serves if row.any()]
+    assert first == sorted(first)
+
+
+def test_a_parameter_that_a_configuration_does_not_use_is_left_open(
+    plots: ModuleType, rng: np.random.Generator
+) -> None:
+    space = Space({"kind": CategoricalDistribution(("a", "b")), "only a": FloatDistribution(0, 1)})
+    X = np.array([[0.25, x] if x < 0.5 else [0.75, np.nan] for x in rng.random(60)])
+    is_a = X[:, 0] < 0.5
+    losses = np.where(is_a, X[:, 1], 0.3)
+    tasks = [Task("a wins", space, X, losses[:, None])]
+    tasks.append(Task("b wins", space, X, np.where(is_a, 0.5 + X[:, 1], 0.1)[:, None]))
+    values = coverage_of(tasks, 2, None).values
+    assert sorted(values["kind"]) == ["a", "b"]
+    assert values["only a"][values["kind"].index("b")] == "–"
+    assert values["only a"][values["kind"].index("a")] != "–"
+    assert "–" in texts(plots.plot_portfolio(tasks, k=2))
+
+
+def test_of_many_parameters_those_that_differ_are_written(
+    plots: ModuleType, rng: np.random.Generator
+) -> None:
+    names = [f"p{i:02d}" for i in range(MAX_VALUES + 3)]
+    space = Space({n: FloatDistribution(0, 0 if n == "p00" else 1) for n in names})
+    task = task_of("wide", space, 30, lambda X: np.stack([X[:, 1], 1.0 - X[:, 1]], axis=1), rng)
+    data = coverage_of([task], 3, None)
+    assert len(data.values) == MAX_VALUES
+    assert "p00" not in data.values
+    assert f"{MAX_VALUES} of {len(names)} parameters" in texts(plots.plot_portfolio([task], k=3))
+
+
+def test_of_many_configurations_no_numbers_are_written(plots: ModuleType) -> None:
+    # Each past task has one good choice of its own.
+    space = Space({"c": CategoricalDistribution(range(12))})
+    X = (np.arange(12.0)[:, None] + 0.5) / 12
+    tasks = [Task(f"{i}", space, X, 1.0 - np.eye(12)[:, [i]]) for i in range(12)]
+    data, shown = coverage_of(tasks, 12, None), plots.plot_portfolio(tasks, k=12)
+    assert heat_map(shown).shape == (12, 12)
+    np.testing.assert_allclose(heat_map(shown), data.alone)
+    np.testing.assert_allclose(columns(shown), data.together)
+    assert data.values == {}
+    assert f"{data.together[0]:.2f}" not in texts(shown).split()
+
+
+def test_the_portfolio_is_drawn_in_the_space_of_the_new_study(plots: ModuleType) -> None:
+    space = {"x": FloatDistribution(0.5, 1.0), "y": FloatDistribution(0.0, 1.0)}
+    data = coverage_of(opposed(), 2, space)
+    assert all(member.params["x"] >= 0.5 for member in data.members)
+    np.testing.assert_allclose(
+        heat_map(plots.plot_portfolio(opposed(), k=2, space=space)), data.alone
+    )
+
+
+def test_a_cell_of_plotly_has_what_is_expected_and_the_parameters() -> None:
+    tasks = opposed(2)
+    data = coverage_of(tasks, 2, None)
+    heat = next(t for t in viz.plot_portfolio(tasks, k=2).data if t.type == "heatmap")
+    member = data.members[1]
+    losses = ", ".join(f"{loss:.4g}" for loss in member.expected[data.names[0]])
+    assert heat.customdata[0][1].split("<br>") == [
+        data.names[0],
+        f"configuration 2: {data.alone[0, 1]:.3f}",
+        f"expected losses {losses}",
+        *(f"{name} = {value:.4g}" for name, value in member.params.items()),
+    ]
+
+
+def test_without_a_past_study_there_is_no_portfolio(plots: ModuleType) -> None:
+    with pytest.raises(ValueError, match="there is no past study"):
+        plots.plot_portfolio([])
+
+
 # Regions --------------------------------------------------------------------------------------
 
 
@@ -676,6 +858,7 @@ def all_plots(plots: ModuleType, study: Study, past: Study) -> list[Any]:
         plots.plot_similarity([study, past]),
         plots.plot_gamma_sets(study, past, NASTY),
         plots.plot_gamma_sets(study, past, [NASTY, "x"]),
+        plots.plot_portfolio([study, past], k=2),
     ]
 
 

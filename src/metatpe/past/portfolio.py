@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -63,11 +63,16 @@ class Member:
         expected: What it is expected to reach on each past task: a loss per objective, minimised.
         serves: The past tasks it is there for: those that it serves best in its share or more of
             the trade-offs between the objectives.
+        alone: What it is expected to reach of what each past task itself has reached: 1 for all of
+            it, 0 for no more than the worst tenth of the task's own evaluations.
+        together: The same of this configuration and all before it.
     """
 
     params: Mapping[str, Any]
     expected: Mapping[str, tuple[float, ...]]
     serves: tuple[str, ...]
+    alone: Mapping[str, float] = field(default_factory=dict)
+    together: Mapping[str, float] = field(default_factory=dict)
 
 
 def portfolio(
@@ -128,41 +133,60 @@ def choose(past: Past, k: int, objective_names: tuple[str, ...] = ()) -> list[Me
         objective_names: Those of the study, empty where it has none.
     """
     X, configurations = _candidates(past)
-    Y, losses = _predictions(past.models(objective_names), X)
+    Y, losses, seen = _predictions(past.models(objective_names), X)
     directions = spread_directions(Y.shape[2], _N_DIRECTIONS)
     chosen = greedy(Y, directions, k)
     values = np.stack([_values(Y[:, [i]], directions)[:, :, 0] for i in chosen])  # (k, M, L)
-    share = (np.argmax(values, axis=0) == np.arange(len(chosen))[:, None, None]).mean(axis=2)
+    is_best = np.argmax(values, axis=0) == np.arange(len(chosen))[:, None, None]
+    reached = np.array([_values(own[None], directions).max(axis=2).mean() for own in seen])  # (M,)
+    members = zip(
+        chosen,
+        is_best.mean(axis=2),
+        _shares(values, reached).tolist(),
+        _shares(np.maximum.accumulate(values), reached).tolist(),
+        strict=True,
+    )
     return [
         Member(
             configurations[i],
-            {
-                name: tuple(own.tolist())
-                for name, own in zip(past.names, losses[:, i], strict=True)
-            },
-            _served(past.names, share[n], 1.0 / len(chosen)),
+            dict(zip(past.names, map(tuple, losses[:, i].tolist()), strict=True)),
+            _served(past.names, share, np.array(alone), 1.0 / len(chosen)),
+            dict(zip(past.names, alone, strict=True)),
+            dict(zip(past.names, together, strict=True)),
         )
-        for n, i in enumerate(chosen)
+        for i, share, alone, together in members
     ]
 
 
-def _predictions(models: PastModels, X: Floats) -> tuple[Floats, Floats]:  # (M, C, m) each
-    """Return what is predicted on all past tasks, from 0 to 1 and as losses."""
-    features, scaled, losses = models.encoder(X), [], []
+def _shares(values: Floats, reached: Floats) -> Floats:  # (k, M, L), (M,) -> (k, M)
+    """Return values as shares of what the tasks have reached; all of it where that is nothing."""
+    mean = values.mean(axis=2)
+    # Ends at 1: models may expect a configuration that is better than the whole front of a task.
+    return np.where(mean < reached, mean / np.where(reached > 0.0, reached, 1.0), 1.0)
+
+
+def _predictions(
+    models: PastModels, X: Floats
+) -> tuple[Floats, Floats, list[Floats]]:  # (M, C, m) twice, (n_t, m) each
+    """Return what is predicted on all past tasks, from 0 to 1 and as losses, and what was seen."""
+    features, scaled, losses, scaled_seen = models.encoder(X), [], [], []
     for own, y, seen in models.of_all():
         mean = np.stack([model.mean(features) for model in own], axis=1)
         best, span = y.min(axis=0), np.quantile(y, _WORST, axis=0) - y.min(axis=0)
-        scaled.append(np.clip((mean - best) / np.where(span > 0.0, span, 1.0), 0.0, 1.0))
+        span = np.where(span > 0.0, span, 1.0)
+        scaled.append(np.clip((mean - best) / span, 0.0, 1.0))
+        scaled_seen.append((y - best) / span)
         # Scores are monotone in losses.
         sides = zip(mean.T, np.sort(y, axis=0).T, np.sort(seen, axis=0).T, strict=True)
         losses.append(np.stack([np.interp(*side) for side in sides], axis=1))
-    return np.stack(scaled), np.stack(losses)
+    return np.stack(scaled), np.stack(losses), scaled_seen
 
 
-def _served(names: Sequence[str], share: Floats, fair: float) -> tuple[str, ...]:  # (M,)
+def _served(names: Sequence[str], share: Floats, alone: Floats, fair: float) -> tuple[str, ...]:
     """Return the tasks of which a member serves a fair share or more, or the largest one."""
     served = tuple(name for name, own in zip(names, share, strict=True) if own >= fair)
-    return served or (names[int(np.argmax(share))],)
+    # A member that others have overtaken everywhere has no share: then where it reaches most.
+    return served or (names[int(np.lexsort((alone, share))[-1])],)
 
 
 def _candidates(past: Past) -> tuple[Floats, list[Mapping[str, Any]]]:  # (C, d)

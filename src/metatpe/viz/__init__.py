@@ -9,13 +9,16 @@ that they are readable on light and on dark pages. All of this is in the templat
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from optuna.distributions import BaseDistribution
 from optuna.study import Study
 
 from metatpe.past.task import Task
+from metatpe.space import Space
 from metatpe.viz import matplotlib
+from metatpe.viz.portfolio import coverage_of
 from metatpe.viz.regions import gamma_sets
 from metatpe.viz.runs import Runs, attainment_of, progress_of
 from metatpe.viz.tasks import importances_of, similarities_of
@@ -30,6 +33,7 @@ __all__ = [
     "plot_gamma_sets",
     "plot_hypervolume",
     "plot_importances",
+    "plot_portfolio",
     "plot_similarity",
     "plot_task_weights",
 ]
@@ -156,3 +160,34 @@ def plot_gamma_sets(
     from metatpe.viz import plotly
 
     return plotly.draw_gamma_sets(gamma_sets(a, b, params))
+
+
+def plot_portfolio(
+    tasks: Sequence[Study | Task],
+    k: int = 5,
+    *,
+    space: Mapping[str, BaseDistribution] | Space | None = None,
+) -> Figure:
+    """Plot what each configuration of a portfolio covers, see `portfolio`.
+
+    The heat map has a row per past study and a column per configuration, in the order in which to
+    try them. Its colour is `Member.alone`, what the configuration is expected to reach of what the
+    study itself has reached; the study is outlined where the configuration is there for it
+    (`Member.serves`). The bars above are the mean of `Member.together`, what the configurations
+    reach together. The table below has their parameters.
+
+    Args:
+        tasks: Past studies or tasks, all with the same number of objectives. Of many, some are
+            shown, and the mean of the others.
+        k: How many configurations.
+        space: The space of the new study, where it differs from those of the past.
+
+    Raises:
+        ValueError: There is no portfolio, see `portfolio`.
+
+    Example:
+        >>> plot_portfolio(load_tasks("sqlite:///studies.db"), k=3)  # doctest: +SKIP
+    """
+    from metatpe.viz import plotly
+
+    return plotly.draw_coverage(coverage_of(tasks, k, space))

@@ -7,14 +7,16 @@ in use: ``plt.style.use("dark_background")`` makes them dark.
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from optuna.distributions import BaseDistribution
 from optuna.study import Study
 
 from metatpe.past.task import Task
-from metatpe.space import Floats
+from metatpe.space import Floats, Space
+from metatpe.viz.portfolio import SERVES, Coverage, coverage_of
 from metatpe.viz.regions import GammaSets, gamma_sets, line_of, linear_ticks
 from metatpe.viz.runs import Curve, Runs, Surface, attainment_of, progress_of
 from metatpe.viz.style import (
@@ -22,6 +24,7 @@ from metatpe.viz.style import (
     BOTH,
     GREY,
     HEAT,
+    MARKED,
     MAX_NAMED,
     MAX_NUMBERS,
     TARGET,
@@ -44,6 +47,7 @@ __all__ = [
     "plot_gamma_sets",
     "plot_hypervolume",
     "plot_importances",
+    "plot_portfolio",
     "plot_similarity",
     "plot_task_weights",
 ]
@@ -255,11 +259,79 @@ def plot_similarity(tasks: Sequence[Study | Task]) -> Axes:
     axis.set_xticks(range(n), names if n <= MAX_NAMED else [""] * n, rotation=30, ha="right")
     axis.spines[:].set_visible(False)
     if n <= MAX_NUMBERS:
-        for (i, j), s in np.ndenumerate(data.matrix):
-            colour = "black" if s > 0.5 else "white"
-            axis.text(j, i, f"{s:.2f}", ha="center", va="center", color=colour)
+        _draw_numbers(axis, data.matrix)
     _finish(axis, data, [])
     return axis
+
+
+def _draw_numbers(axis: Any, matrix: Floats) -> None:
+    for (i, j), s in np.ndenumerate(matrix):
+        colour = "black" if s > 0.5 else "white"
+        axis.text(j, i, f"{s:.2f}", ha="center", va="center", color=colour)
+
+
+# Portfolio ------------------------------------------------------------------------------------
+
+
+def plot_portfolio(
+    tasks: Sequence[Study | Task],
+    k: int = 5,
+    *,
+    space: Mapping[str, BaseDistribution] | Space | None = None,
+) -> Figure:
+    """Plot what each configuration of a portfolio covers; see `metatpe.viz`."""
+    data = coverage_of(tasks, k, space)
+    n, n_members = data.alone.shape
+    heights = [0.9, 0.26 * n, *([0.19 * len(data.values)] if data.values else [])]  # inches
+    size = (3.2 + 0.76 * max(n_members, 5), 1.6 + sum(heights))
+    figure, grid = _subplots(len(heights), 1, size, sharex=True, height_ratios=heights)
+    axes = grid[:, 0]
+    _draw_together(axes[0], data)
+    named = _draw_alone(axes[1], data)
+    if n_members > MAX_NUMBERS:  # otherwise numbers are in the cells
+        bar: Any = figure.colorbar(axes[1].images[0], ax=axes, fraction=0.04, pad=0.02)
+        bar.outline.set_visible(False)
+    if data.values:
+        _draw_values(axes[2], data)
+    axes[-1].set_xticks(range(n_members), [str(i + 1) for i in range(n_members)])
+    axes[-1].set_xlabel("configuration")
+    for axis in axes:
+        axis.tick_params(length=0)
+    _finish(axes[0], data, named)
+    return figure
+
+
+def _draw_together(axis: Any, data: Coverage) -> None:
+    bars = axis.bar(range(len(data.together)), data.together, width=0.6, color=ALL_COLOURS[0])
+    if len(data.together) <= MAX_NUMBERS:
+        axis.bar_label(bars, fmt="%.2f", padding=1)
+    axis.set(ylabel="together", ylim=(0, 1.25), yticks=[0, 0.5, 1])
+    axis.grid(axis="y", **_GRID)
+
+
+def _draw_alone(axis: Any, data: Coverage) -> Handles:
+    """Draw what each configuration reaches on each past study; return what the outlines mean."""
+    from matplotlib.patches import Rectangle
+
+    axis.imshow(data.alone, cmap=HEAT, vmin=0, vmax=1, aspect="auto")
+    outline: Any = {"fill": False, "edgecolor": MARKED, "linewidth": 2}
+    for row, column in np.argwhere(data.serves).tolist():
+        axis.add_patch(Rectangle((column - 0.47, row - 0.45), 0.94, 0.9, **outline))
+    if len(data.together) <= MAX_NUMBERS:
+        _draw_numbers(axis, data.alone)
+    axis.set_yticks(range(len(data.names)), [_label(name, 28) for name in data.names])
+    axis.spines[:].set_visible(False)
+    return [(SERVES, Rectangle((0, 0), 1, 1, **outline))]
+
+
+def _draw_values(axis: Any, data: Coverage) -> None:
+    """Draw the values of the parameters, as a table."""
+    for row, texts in enumerate(data.values.values()):
+        for column, text in enumerate(texts):
+            axis.text(column, row, _label(text, 12), ha="center", va="center", fontsize=8)
+    axis.set_yticks(range(len(data.values)), [_label(name, 28) for name in data.values])
+    axis.set_ylim(len(data.values) - 0.5, -0.5)
+    axis.spines[:].set_visible(False)
 
 
 # Regions --------------------------------------------------------------------------------------

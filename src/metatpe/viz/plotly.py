@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from metatpe.space import Floats
+from metatpe.viz.portfolio import SERVES, Coverage
 from metatpe.viz.regions import GammaSets, Good, line_of, linear_ticks
 from metatpe.viz.runs import Attainment, Curve, Progress, Surface
 from metatpe.viz.style import (
@@ -16,6 +17,7 @@ from metatpe.viz.style import (
     BOTH,
     GREY,
     HEAT,
+    MARKED,
     MAX_NAMED,
     MAX_NUMBERS,
     TARGET,
@@ -264,7 +266,7 @@ def draw_similarity(data: Similarities) -> Any:
     heat.update(colorscale=HEAT, xgap=1, ygap=1, colorbar={"outlinewidth": 0, "thickness": 12})
     figure = go.Figure(heat)
     if n <= MAX_NUMBERS:
-        figure.add_trace(_similarity_labels(names, data.matrix))
+        figure.add_trace(_cell_labels(names, names, data.matrix))
     ticks = {"type": "category", "tickvals": names, "showgrid": False}
     short = [as_html(shortened(name, 24)) for name in data.names]
     figure.update_xaxes(ticktext=short, showticklabels=n <= MAX_NAMED, **ticks)
@@ -272,14 +274,98 @@ def draw_similarity(data: Similarities) -> Any:
     return _finish(figure, data, height=320 + 16 * min(n, 50))
 
 
-def _similarity_labels(names: Sequence[str], matrix: Floats) -> Any:
-    """Return the similarities as text, white where the cell is dark."""
+def _cell_labels(columns: Sequence[Any], rows: Sequence[Any], matrix: Floats) -> Any:
+    """Return the numbers of a heat map as text, white where the cell is dark."""
     return go.Scatter(
-        x=[name for _ in names for name in names],
-        y=[name for name in names for _ in names],
+        x=[column for _ in rows for column in columns],
+        y=[row for row in rows for _ in columns],
         mode="text",
         text=[f"{s:.2f}" for s in matrix.ravel()],
         textfont={"color": ["black" if s > 0.5 else "white" for s in matrix.ravel()]},
+        hoverinfo="skip",
+        showlegend=False,
+    )
+
+
+# Portfolio ------------------------------------------------------------------------------------
+
+
+def draw_coverage(data: Coverage) -> Any:
+    n, k = data.alone.shape
+    heights = [90, 24 * n, *([18 * len(data.values)] if data.values else [])]  # pixels
+    gap = 14 / (sum(heights) + 14 * len(heights))
+    layout = {"row_heights": heights, "vertical_spacing": gap}
+    figure = make_subplots(rows=len(heights), shared_xaxes=True, **layout)
+    numbers = list(range(1, k + 1))
+    figure.add_trace(_together(numbers, data.together), row=1, col=1)
+    figure.add_traces(_alone(numbers, data), rows=2, cols=1)
+    for row, column in np.argwhere(data.serves).tolist():
+        ends = {"x0": column + 0.53, "x1": column + 1.47, "y0": row - 0.45, "y1": row + 0.45}
+        figure.add_shape(type="rect", line={"color": MARKED, "width": 3}, row=2, col=1, **ends)
+    if data.values:
+        figure.add_trace(_values(numbers, data), row=3, col=1)
+    _label_rows(figure, 2, data.names)
+    _label_rows(figure, 3, list(data.values))
+    bar = {"outlinewidth": 0, "thickness": 12}
+    figure.update_coloraxes(colorscale=HEAT, cmin=0.0, cmax=1.0, colorbar=bar)
+    figure.update_coloraxes(showscale=k > MAX_NUMBERS)  # otherwise numbers are in the cells
+    figure.update_yaxes(title="together", range=[0, 1.25], tickvals=[0, 0.5, 1], row=1)
+    figure.update_xaxes(tickvals=numbers, range=[0.5, k + 0.5], showgrid=False, ticks="")
+    figure.update_xaxes(title="configuration", row=len(heights))
+    return _finish(figure, data, height=190 + sum(heights), bargap=0.3, showlegend=True)
+
+
+def _label_rows(figure: Any, row: int, names: Sequence[str]) -> None:
+    labels = [as_html(shortened(name, 28)) for name in names]
+    ends = {"range": [len(names) - 0.5, -0.5], "showgrid": False, "zeroline": False, "ticks": ""}
+    figure.update_yaxes(tickvals=list(range(len(names))), ticktext=labels, row=row, **ends)
+
+
+def _together(numbers: Sequence[int], together: Floats) -> Any:
+    """Return what the first, the first two, ... configurations reach, as bars."""
+    texts = [f"{share:.2f}" for share in together] if len(numbers) <= MAX_NUMBERS else None
+    return go.Bar(
+        x=numbers,
+        y=together,
+        text=texts,
+        textposition="outside",
+        marker={"color": ALL_COLOURS[0]},
+        showlegend=False,
+        hovertemplate="the first %{x} together: %{y:.3f}<extra></extra>",
+    )
+
+
+def _alone(numbers: Sequence[int], data: Coverage) -> list[Any]:
+    """Return what each configuration reaches on each past study, and what the outlines mean."""
+    rows = list(range(len(data.names)))
+    texts = [[_cell(data, row, column - 1) for column in numbers] for row in rows]
+    hover = {"customdata": texts, "hovertemplate": "%{customdata}<extra></extra>"}
+    heat = go.Heatmap(x=numbers, y=rows, z=data.alone, coloraxis="coloraxis", **hover)
+    key = {"symbol": "square-open", "size": 13, "color": MARKED, "line": {"width": 3}}
+    outline = go.Scatter(x=[None], y=[None], mode="markers", marker=key, name=SERVES)
+    labels = [_cell_labels(numbers, rows, data.alone)] if len(numbers) <= MAX_NUMBERS else []
+    return [heat.update(xgap=1, ygap=1), outline, *labels]
+
+
+def _cell(data: Coverage, row: int, column: int) -> str:
+    """Return what is known of a configuration on a past study."""
+    member, name = data.members[column], data.names[row]
+    lines = [name, f"configuration {column + 1}: {data.alone[row, column]:.3f}"]
+    if name in member.expected:
+        losses = ", ".join(map(number, member.expected[name]))
+        lines.append(f"expected losses {losses}")
+    lines += [f"{parameter} = {_value(value)}" for parameter, value in member.params.items()]
+    return "<br>".join(map(as_html, lines))
+
+
+def _values(numbers: Sequence[int], data: Coverage) -> Any:
+    """Return the values of the parameters, as a table."""
+    return go.Scatter(
+        x=[column for _ in data.values for column in numbers],
+        y=[row for row in range(len(data.values)) for _ in numbers],
+        mode="text",
+        text=[as_html(shortened(text, 12)) for texts in data.values.values() for text in texts],
+        textfont={"size": 11},
         hoverinfo="skip",
         showlegend=False,
     )

@@ -19,6 +19,7 @@ GREY = "#808080"  # what is not a task: text, the rest, the front of all
 HEAT = "cividis"  # from dark blue to yellow, both with matplotlib and plotly
 ALL_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
 BOTH = ALL_COLOURS[2]  # where the regions of two tasks overlap
+MARKED = ALL_COLOURS[5]  # around a cell of a heat map
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
