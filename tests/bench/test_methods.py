@@ -11,6 +11,7 @@ import numpy as np
 import optuna
 import pytest
 
+from metatpe import portfolio
 from metatpe.bench import Problem, get_problem
 from metatpe.bench.methods import Setup, get_method, method_names
 from metatpe.bench.past import past_task, random_configurations
@@ -41,7 +42,8 @@ def first_suggestions(method: str, seed: int = 0, n: int = 5) -> list[dict[str, 
 
 
 def test_the_methods_of_the_paper_and_of_optuna_are_there_each_without_a_past_also_warm() -> None:
-    with_past = {"meta-tpe", "meta-tpe-paper", "naive-meta-tpe", "only-warm-start", "transfer"}
+    with_past = {"meta-tpe", "meta-tpe-paper", "meta-tpe-portfolio", "naive-meta-tpe"}
+    with_past |= {"only-warm-start", "transfer", "transfer-draw"}
     with_past |= {"rgpe-ehvi", "rgpe-parego", "tstr-ehvi", "tstr-parego"}
     without = {"mo-tpe", "random", "optuna-tpe", "optuna-tpe-multivariate"}
     without |= {"optuna-gp", "optuna-gp-log", "optuna-nsga2"}
@@ -55,11 +57,19 @@ def test_methods_without_a_past_start_from_the_same_random_configurations(method
 
 
 @pytest.mark.parametrize(
-    "method", ["meta-tpe", "transfer", "rgpe-ehvi", "naive-meta-tpe", "mo-tpe+warm", "random+warm"]
+    "method",
+    ["meta-tpe", "transfer-draw", "rgpe-ehvi", "naive-meta-tpe", "mo-tpe+warm", "random+warm"],
 )
 def test_transfer_methods_and_warm_ones_start_from_the_same_warm_starts(method: str) -> None:
     expected = [dict(c.params) for c in draw(start(seed=3).past, 5).configurations[:5]]
     assert first_suggestions(method, seed=3) == expected
+
+
+@pytest.mark.parametrize(("method", "n"), [("meta-tpe-portfolio", 5), ("transfer", 3)])
+def test_a_portfolio_starts_the_samplers_as_users_have_them(method: str, n: int) -> None:
+    expected = [dict(member.params) for member in portfolio(start(seed=3).past, k=n)]
+    assert 3 <= len(expected) <= n
+    assert first_suggestions(method, seed=3)[: len(expected)] == expected
 
 
 def test_only_warm_start_begins_with_the_best_tenth_of_each_past_task() -> None:

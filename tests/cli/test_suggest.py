@@ -157,11 +157,13 @@ def test_configurations_are_written_as_csv(url: str, tmp_path: Path) -> None:
     file = tmp_path / "defaults.csv"
     written = metatpe(*arguments, file)
     assert file.read_text() == printed
-    assert f"{file}, 12 configurations" in written.err
-    assert "12 configurations for 2 past studies" in written.out
     rows = list(csv.DictReader(io.StringIO(printed)))
     found = answer("--storage", url, *RESNETS, "--k", 12)["configurations"]
-    assert [int(row["number"]) for row in rows] == [*range(1, 13)]
+    assert 1 < len(found) < 12  # another one would add nothing
+    assert f"{file}, {len(found)} configurations" in written.err
+    assert f"{len(found)} configurations instead of 12: another one would add" in written.err
+    assert f"{len(found)} configurations for 2 past studies" in written.out
+    assert [int(row["number"]) for row in rows] == [*range(1, len(found) + 1)]
     names = {f"params_{name}" for each in found for name in each["params"]}
     assert {*[*rows[0]][1:5]} == names
     for row, each in zip(rows, found, strict=True):
@@ -325,7 +327,8 @@ def test_the_next_configurations_are_those_that_a_study_would_evaluate(own: str)
 
 def test_before_its_first_trial_a_study_has_the_parameters_of_the_past(own: str) -> None:
     found = answer("--storage", own, *GRIDS, "--study", "fresh", "-n", 7, "--seed", 0)
-    assert [each["reason"] for each in found["configurations"][:3]] == ["portfolio"] * 3
+    reasons = [each["reason"] for each in found["configurations"][:3]]
+    assert reasons == ["portfolio", "best", "best"]  # one serves the past studies, which agree
     configurations = [each["params"] for each in found["configurations"]]
     assert all(params.keys() == GRID.keys() for params in configurations)
     assert len({json.dumps(params) for params in configurations}) == 7

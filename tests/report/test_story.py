@@ -199,7 +199,7 @@ def test_a_past_of_the_same_problem_is_not_blamed_while_nothing_is_compared(n: i
     past = past_study(n=30, directions=ONE)
     study = new_study(MetaTPESampler([past], seed=0, epsilon=0.0), ONE)
     evaluate(study, n)
-    assert {r.reason for r in transfer_history(study)} == {"best", "silent"}
+    assert {r.reason for r in transfer_history(study)} == {"portfolio", "best", "silent"}
     for text in (markdown_report(study), markdown_report(study, [past])):
         why = "not compared yet: the study has too few good trials."
         assert f"| past | from trial 5 on | {why} |" in text

@@ -132,6 +132,9 @@ def suggest(
             members = _portfolio(sources, k, like)
             creation = _Creation.of(enqueue, sources) if enqueue and like is None else None
             _show_portfolio(members, sources, csv_file, as_json=as_json)
+            if len(members) < k:
+                n = _counted(len(members), "configuration")
+                _say(f"{n} instead of {k}: another one would add less than 1 %.")
             if enqueue:
                 _enqueue(members, like, creation, opened, storage)
 
