@@ -162,10 +162,7 @@ def test_units_and_the_order_of_tasks_and_objectives_do_not_matter() -> None:
 # Spaces ------------------------------------------------------------------------------------------
 
 
-def test_values_of_a_past_task_are_handed_out_as_they_were_stored(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("metatpe.past.portfolio._N_RANDOM", (0, 0))
+def test_values_of_a_past_task_are_handed_out_as_they_were_stored() -> None:
     space = {"lr": FloatDistribution(1e-5, 1e-1, log=True), "n": IntDistribution(1, 3)}
     study = optuna.create_study(study_name="past")
     rates = np.geomspace(1.1e-5, 0.09, 30)

@@ -1,8 +1,8 @@
 r"""Configurations that together serve past tasks, in the order in which to try them.
 
 With M past tasks of m objectives, y_tj(x) what the model of task t predicts for objective j, 0 for
-the best loss that the task has seen and 1 for its 90 % quantile, and L directions lambda_l, spread
-over the positive part of the unit sphere, the value of a set S of configurations is
+the best loss that the task has seen and 1 for the worst, and L directions lambda_l, spread over
+the positive part of the unit sphere, the value of a set S of configurations is
 
     v_tl(x) = (min_j max(0, 1 - y_tj(x)) / lambda_lj)^m
     V(S)    = 1 / (M L) sum_t sum_l max_{x in S} v_tl(x)
@@ -13,9 +13,9 @@ portfolio is chosen one by one,
 
     x_i = argmax_x V({x_1, ..., x_(i-1), x})
 
-each among the best configurations of every past task and random ones. V grows less and less the
-more S has, so that this greedy choice has at least 1 - 1/e of the value of the best set. It ends
-where another one would add less than a hundredth: past tasks that agree need few configurations.
+each among the best configurations of every past task. V grows less and less the more S has, so
+that this greedy choice has at least 1 - 1/e of the value of the best set. It ends where another
+one would add less than a hundredth: past tasks that agree need few configurations.
 
 The models are those of `past.models`. Nothing but the past tasks and the space enters: workers
 that have the same sources agree on the portfolio without talking to each other.
@@ -35,7 +35,6 @@ from optuna.distributions import BaseDistribution
 from optuna.study import Study
 from scipy.special import ndtri
 
-from metatpe.gp.branches import Branches
 from metatpe.past.known import Past
 from metatpe.past.models import PastModels
 from metatpe.past.read.studies import as_tasks
@@ -45,12 +44,9 @@ from metatpe.study.trials import joined
 from metatpe.tpe.pareto import order
 
 _N_DIRECTIONS = 64
-_WORST = 0.9  # the quantile of a task's scores from which on a configuration has no value
 _LEAST_GAIN = 0.01
 _N_BEST = 200  # candidates out of the past tasks, but at least one of each up to `_MAX_BEST`
 _MAX_BEST = 500
-_N_PREDICTED = 10_000  # pairs of tasks and random candidates
-_N_RANDOM = (200, 1000)  # random candidates, at least and at most
 _MAX_ENTRIES = 1 << 21  # of (tasks, directions, candidates) at a time
 
 
@@ -64,7 +60,7 @@ class Member:
         serves: The past tasks it is there for: those that it serves best in its share or more of
             the trade-offs between the objectives.
         alone: What it is expected to reach of what each past task itself has reached: 1 for all of
-            it, 0 for no more than the worst tenth of the task's own evaluations.
+            it, 0 for no more than its worst evaluation.
         together: The same of this configuration and all before it.
     """
 
@@ -132,7 +128,7 @@ def choose(past: Past, k: int, objective_names: tuple[str, ...] = ()) -> list[Me
         k: How many configurations at most.
         objective_names: Those of the study, empty where it has none.
     """
-    X, configurations = _candidates(past)
+    X, origins = _candidates(past)
     Y, losses, seen = _predictions(past.models(objective_names), X)
     directions = spread_directions(Y.shape[2], _N_DIRECTIONS)
     chosen = greedy(Y, directions, k)
@@ -148,7 +144,8 @@ def choose(past: Past, k: int, objective_names: tuple[str, ...] = ()) -> list[Me
     )
     return [
         Member(
-            configurations[i],
+            # The stored values, where they fit: decoded ones may differ in the last digit.
+            past.space.fit(origins[i][0].configuration(origins[i][1])),
             dict(zip(past.names, map(tuple, losses[:, i].tolist()), strict=True)),
             _served(past.names, share, np.array(alone), 1.0 / len(chosen)),
             dict(zip(past.names, alone, strict=True)),
@@ -172,7 +169,7 @@ def _predictions(
     features, scaled, losses, scaled_seen = models.encoder(X), [], [], []
     for own, y, seen in models.of_all():
         mean = np.stack([model.mean(features) for model in own], axis=1)
-        best, span = y.min(axis=0), np.quantile(y, _WORST, axis=0) - y.min(axis=0)
+        best, span = y.min(axis=0), np.ptp(y, axis=0)
         span = np.where(span > 0.0, span, 1.0)
         scaled.append(np.clip((mean - best) / span, 0.0, 1.0))
         scaled_seen.append((y - best) / span)
@@ -189,36 +186,28 @@ def _served(names: Sequence[str], share: Floats, alone: Floats, fair: float) -> 
     return served or (names[int(np.lexsort((alone, share))[-1])],)
 
 
-def _candidates(past: Past) -> tuple[Floats, list[Mapping[str, Any]]]:  # (C, d)
-    """Return the points that are looked at, and their configurations."""
-    columns, n_tasks = past.space.columns, len(past.names)
-    best = [
-        (task, encoded.X, row)
+def _candidates(past: Past) -> tuple[Floats, list[tuple[Task, int]]]:  # (C, d)
+    """Return the points that are looked at, and where each was evaluated: a task and its row.
+
+    What has lost a value on the way into the space counts only where a task has nothing else.
+    """
+    n_best = math.ceil(_N_BEST / len(past.names))
+    found = [
+        (encoded.X[row], task, row)
         for task, encoded in past.rows
-        for row in _best_rows(task, encoded.is_usable, math.ceil(_N_BEST / n_tasks))
+        for row in _best_rows(
+            task, encoded.is_whole if encoded.is_whole.any() else encoded.is_usable, n_best
+        )
     ]
-    best = [best[i] for i in np.linspace(0, len(best) - 1, min(len(best), _MAX_BEST)).astype(int)]
-    n_random = int(np.clip(_N_PREDICTED // n_tasks, *_N_RANDOM))
-    rng = np.random.default_rng(0)
-    drawn = columns.snap(rng.random((n_random, len(columns))))
-    observed = np.vstack([encoded.X[encoded.is_usable] for _, encoded in past.rows])
-    drawn = Branches.of(columns, observed, np.empty((0, len(columns))))(drawn)
-    X = np.vstack([*(X[[row]] for _, X, row in best), drawn])
+    X = np.stack([x for x, _, _ in found])
     _, first = np.unique(np.nan_to_num(X, nan=-1.0), axis=0, return_index=True)
-    kept = np.sort(first)
-
-    def configuration(i: int) -> Mapping[str, Any]:
-        # The stored values of a past task, where they fit: decoded ones may differ a little.
-        if i < len(best):
-            return past.space.fit(best[i][0].configuration(best[i][2]))
-        full = past.space.decode(np.where(np.isnan(X[i]), 0.5, X[i])[None])[0]
-        return {n: full[n] for n, x in zip(past.space.names, X[i], strict=True) if x == x}
-
-    return X[kept], [configuration(int(i)) for i in kept]
+    some = np.linspace(0, len(first) - 1, min(len(first), _MAX_BEST)).astype(np.int64)
+    kept = np.sort(first)[some]
+    return X[kept], [found[i][1:] for i in kept]
 
 
-def _best_rows(task: Task, is_usable: Mask, n: int) -> list[int]:
-    rows = np.flatnonzero(is_usable)
+def _best_rows(task: Task, is_taken: Mask, n: int) -> list[int]:
+    rows = np.flatnonzero(is_taken)
     best: list[int] = rows[order(task.losses[rows], task.violation[rows], n=n)].tolist()
     return best
 

@@ -21,7 +21,7 @@ NONE = "–"  # a parameter that a configuration does not have
 SERVES = "there for this study"
 _ABOUT = (
     "Colour: what each configuration is expected to reach of what a past study has reached. 1: as "
-    "much, 0: no more than its worst tenth. Top: mean of what the configurations up to there "
+    "much, 0: no more than its worst trial. Top: mean of what the configurations up to there "
     "reach together."
 )
 

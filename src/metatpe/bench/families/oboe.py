@@ -76,6 +76,11 @@ def past(name: str) -> tuple[str, ...]:
     return tuple(other for other in _PAST if other != name)[:_N_PAST]
 
 
+def data_sets() -> list[int]:
+    """Return the numbers of all data sets."""
+    return sorted(_matrix(_find("error"))[1])
+
+
 def data_folders() -> tuple[Path, ...]:
     """Return where the matrices are looked for, in this order."""
     return data.data_folders("oboe")
