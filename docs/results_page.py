@@ -5,8 +5,9 @@
 
 The templates are docs/results.in.md and docs/comparison.in.md: Markdown with Python expressions in
 double braces, each on one line. An expression can use the public methods of `Runs`, the functions
-`spaced`, `cells`, `span`, `least` and `most`, and the budgets `AT`, `LATER` and `FEW`. A row of a
-table whose runs are not stored is left out, with a message; anywhere else that is an error.
+`spaced`, `cells`, `span`, `least` and `most`, and the budgets `AT`, `LATER`, `FIRST` and `FEW`. A
+row of a table whose runs are not stored is left out, with a message; anywhere else that is an
+error.
 
 A curve is named by its method and by what is unusual about its runs: "meta-tpe eta=1.5", "meta-tpe
 c=3 tasks=8". Commas stand for several curves: "meta-tpe c=0,1,2". A place is a problem or a suite;
@@ -38,6 +39,7 @@ COMMAND = "python docs/results_page.py"
 BLOCK = re.compile(r"(?<=<!-- results -->\n).*?(?=<!-- end of results -->)", flags=re.DOTALL)
 EXPRESSION = re.compile(r"{{(.*?)}}")
 LATER = AT[1:]  # evaluations after which methods differ that share their first configurations
+FIRST = (1, 2, 3, 5, 10)
 FEW = (10, 20, 50, 100)
 ROUNDING = 1e-12  # the same points in another order have hypervolumes that differ by less
 
@@ -315,7 +317,13 @@ def _in_se(compared: Comparison) -> float:
 
 def render(template: Path, runs: Runs) -> str:
     """Return the text of a template, with its expressions replaced by what they come to."""
-    known: dict[str, Any] = {"__builtins__": {}, "AT": AT, "LATER": LATER, "FEW": FEW}
+    known: dict[str, Any] = {
+        "__builtins__": {},
+        "AT": AT,
+        "LATER": LATER,
+        "FIRST": FIRST,
+        "FEW": FEW,
+    }
     known |= {function.__name__: function for function in (spaced, cells, span, least, most)}
     known |= {name: getattr(runs, name) for name in vars(Runs) if not name.startswith("_")}
     lines = []
