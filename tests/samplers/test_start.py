@@ -206,6 +206,15 @@ def test_behind_a_short_portfolio_stand_the_best_of_the_past(make: Make) -> None
 
 
 @learning
+def test_a_portfolio_that_was_enqueued_by_hand_is_not_evaluated_twice(make: Make) -> None:
+    study = new_study(make(sources := pasts(3)))
+    for member in portfolio(sources, k=3):
+        study.enqueue_trial(dict(member.params))
+    evaluate(study, 10)
+    assert len(set(configurations(study))) == 10
+
+
+@learning
 def test_after_a_portfolio_the_model_goes_on_at_once(make: Make) -> None:
     study = new_study(make.kind(pasts(2), seed=0))
     evaluate(study, 6)

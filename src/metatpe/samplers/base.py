@@ -364,12 +364,27 @@ class PastSampler(BaseSampler):
             params = {**first.params, **filling, **fitting}
             # A source without a shared parameter has nothing to start from.
             if not len(space) or (
-                fitting and (may_agree or moment.is_new(space.encode([params]))[0])
+                fitting and (may_agree or self._is_fresh(moment, params, fitting))
             ):
                 return Plan("warm_start", first.reason, params, start=i, sources=first.sources)
         return None
 
     # New configurations --------------------------------------------------------------------------
+
+    def _is_fresh(
+        self, moment: Moment, params: Mapping[str, Any], fitting: Mapping[str, Any]
+    ) -> bool:
+        """Return whether a first configuration is new, in a continuous space too.
+
+        One may have been enqueued by hand, as `metatpe suggest --enqueue` does.
+
+        Args:
+            moment: What the study knows.
+            params: A value for each parameter of its space.
+            fitting: Those that come from the past: of a branch, the ones that it uses.
+        """
+        whole, own = (moment.space.encode([part]) for part in (params, fitting))
+        return bool(moment.is_new(whole)[0]) and not moment.has(own[0])
 
     def only_new(self, moment: Moment, X: Floats, is_new: IsNew) -> Floats:  # (C, d) -> (k, d)
         """Return the candidates that are new, random ones where there are none."""

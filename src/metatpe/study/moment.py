@@ -162,6 +162,12 @@ class Moment:
         is_seen = self.observations.seen.has(X, complete_only=complete_only)
         return ~(is_seen | running.has(X, complete_only=complete_only))
 
+    def has(self, x: Floats) -> bool:  # (d,)
+        """Return whether a configuration agrees with an evaluated or running one to 9 digits."""
+        others = np.vstack([self.observations.X, self.running])
+        is_same = (np.abs(others - x) < 1e-9) | (np.isnan(others) & np.isnan(x))
+        return bool(is_same.all(axis=1).any())
+
     def with_fixed(self, X: Floats) -> Floats:  # (C, d) -> (C, d)
         """Return the configurations with the values that were enqueued with the trial."""
         if not self.fixed:
@@ -183,6 +189,10 @@ class RepeatingMoment(Moment):
     def is_new(self, X: Floats, *, complete_only: bool = False) -> Mask:  # (C, d) -> (C,)
         """Return True for every configuration."""
         return np.ones(len(X), dtype=np.bool_)
+
+    def has(self, x: Floats) -> bool:  # (d,)
+        """Return False for every configuration."""
+        return False
 
 
 def _known_params(trial: FrozenTrial) -> dict[str, Any]:
