@@ -157,12 +157,15 @@ def test_weights_and_origins_are_those_of_the_records(
     records = transfer_history(study)
     weighed = [record for record in records if record.weights]
     warm = [record.number for record in records if record.origin == "warm_start"]
+    by_lane = {"portfolio": "portfolio", "warm start": "best"}  # lane -> reason
     with visit(address) as seen:
         seen.page.wait_for_selector(DRAWN)
         past = trace(seen, "weights", "past")
         assert past["x"] == [record.number for record in weighed]
         np.testing.assert_allclose(past["y"], [record.weights["past"] for record in weighed])
-        assert trace(seen, "weights", "warm start")["x"] == warm
+        for lane, reason in by_lane.items():
+            own = [record.number for record in records if record.reason == reason]
+            assert trace(seen, "weights", lane)["x"] == own != []
         (row, *_) = rows(seen, "weights")
         assert row[:2] == ["past", "30"]
         assert row[2].startswith("trials ")

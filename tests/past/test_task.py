@@ -183,7 +183,7 @@ def test_a_notebook_shows_tasks_and_samplers_with_names_as_text() -> None:
 def test_a_value_keeps_its_place_in_another_space_or_is_missing(
     own: BaseDistribution, values: list[Any], other: BaseDistribution, found: list[float]
 ) -> None:
-    X, is_usable, _ = past_task({"x": values}, {"x": own}).encode_in(Space({"x": other}))
+    X, is_usable, *_ = past_task({"x": values}, {"x": own}).encode_in(Space({"x": other}))
     np.testing.assert_allclose(X[:, 0], found)
     assert is_usable.tolist() == [not np.isnan(x) for x in found]
 
@@ -193,7 +193,7 @@ def test_the_same_space_changes_nothing(name: str, rng: np.random.Generator) -> 
     space = Space({"x": DISTRIBUTIONS[name]})
     X = random_points(space.columns, 10, rng)
     task = Task("t", space, X, rng.random((10, 1)))
-    again, is_usable, _ = task.encode_in(Space({"x": DISTRIBUTIONS[name]}))
+    again, is_usable, *_ = task.encode_in(Space({"x": DISTRIBUTIONS[name]}))
     np.testing.assert_array_equal(again, X)
     assert is_usable.all()
 
@@ -205,7 +205,7 @@ def test_any_task_fits_into_any_space_or_is_missing_there(
 ) -> None:
     space = Space({"x": other})
     values = [params["x"] for params in Space({"x": own}).decode(np.array(x)[:, None])]
-    X, is_usable, _ = past_task({"x": values}, {"x": own}).encode_in(space)
+    X, is_usable, *_ = past_task({"x": values}, {"x": own}).encode_in(space)
     np.testing.assert_array_equal(~np.isnan(X[:, 0]), is_usable)
     inside = X[is_usable]
     assert ((inside >= 0) & (inside <= 1)).all()
@@ -216,7 +216,7 @@ def test_an_observation_that_lost_more_than_half_of_what_is_shared_is_not_usable
     spaces = [dict.fromkeys("abcd", FloatDistribution(0, high)) for high in (1, 0.5)]
     values = {"a": [0.1, 0.1, 0.9, 0.9], "b": [0.1, 0.1, 0.9, 0.9],
               "c": [0.1, 0.9, 0.9, 0.9], "d": [0.1, 0.9, 0.1, 0.9]}  # fmt: skip
-    X, is_usable, _ = past_task(values, spaces[0]).encode_in(Space(spaces[1]))
+    X, is_usable, *_ = past_task(values, spaces[0]).encode_in(Space(spaces[1]))
     assert np.isnan(X).sum(axis=1).tolist() == [0, 2, 3, 4]
     assert is_usable.tolist() == [True, True, False, False]
 
@@ -226,11 +226,12 @@ def test_what_was_not_used_is_not_lost() -> None:
     X = np.array([[0.1, NAN, NAN], [NAN, 0.9, NAN], [NAN, NAN, NAN]])
     task = Task("t", space, X, np.zeros((3, 1)))
     narrower = Space({"x": UNIT, "y": FloatDistribution(0, 0.5), "new": UNIT})
-    assert task.encode_in(narrower)[1].tolist() == [True, False, False]
+    encoded = task.encode_in(narrower)
+    assert encoded.is_usable.tolist() == [True, False, False]
 
 
 def test_a_parameter_that_the_task_lacks_is_missing() -> None:
-    X, is_usable, _ = task_with().encode_in(Space({"new": UNIT, "x": UNIT}))
+    X, is_usable, *_ = task_with().encode_in(Space({"new": UNIT, "x": UNIT}))
     np.testing.assert_array_equal(X, [[NAN, 0.1], [NAN, 0.3], [NAN, 0.5]])
     assert is_usable.all()
     assert not task_with().encode_in(Space({"new": UNIT}))[1].any()
