@@ -28,9 +28,11 @@ from optuna.distributions import (
 )
 from optuna.study import Study
 
+from metatpe.distributions import is_same
 from metatpe.html import table
 from metatpe.past.read import task_file
 from metatpe.space import Floats, Mask, Space, shown
+from metatpe.study.record import params_of
 from metatpe.study.trials import (
     is_counted,
     joined,
@@ -194,7 +196,7 @@ class Task:
                 f"study {name!r} has no finished trial{' with a parameter' if trials else ''}; "
                 "leave it out."
             )
-        numbers = space.numbers([t.params for t in trials])
+        numbers = space.numbers([params_of(t) for t in trials])
         return cls(
             name=name,
             space=space,
@@ -385,7 +387,7 @@ class Task:
     def _column_in(self, space: Space, name: str) -> Floats:  # (n,)
         own, other = self.space.distributions[name], space.distributions[name]
         i = self.space.names.index(name)
-        if own == other:
+        if is_same(own, other):
             return self.X[:, i]
         target = Space({name: other})
         numbers = self.numbers[:, i]
@@ -420,7 +422,8 @@ class Task:
         """Return the numbers of X in another space: the stored ones where that is the same."""
         numbers = space.decode_numbers(X)
         for j, name in enumerate(space.names):
-            if self.space.distributions.get(name) == space.distributions[name]:
+            own = self.space.distributions.get(name)
+            if own is not None and is_same(own, space.distributions[name]):
                 numbers[:, j] = self.numbers[:, self.space.names.index(name)]
         return numbers
 
@@ -483,6 +486,6 @@ def _alone(value: Any, own: BaseDistribution | None) -> BaseDistribution:
 def _as_json(name: str, distribution: BaseDistribution) -> str:
     with contextlib.suppress(TypeError):
         text = distribution_to_json(distribution)
-        if json_to_distribution(text) == distribution:
+        if is_same(json_to_distribution(text), distribution):
             return text
     raise ValueError(f"parameter {name!r} cannot be saved: JSON does not have all of its choices.")

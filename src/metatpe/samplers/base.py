@@ -28,6 +28,7 @@ from optuna.storages import BaseStorage
 from optuna.study import Study
 from optuna.trial import FrozenTrial
 
+from metatpe.distributions import are_same
 from metatpe.html import table
 from metatpe.past.known import Past
 from metatpe.past.portfolio import choose, joined_space
@@ -449,7 +450,7 @@ class _Cache:
 
     def space_of(self, search_space: Mapping[str, BaseDistribution]) -> Space:
         """Return a search space with its columns, the one of the last trial if it is the same."""
-        if self._last_space is None or self._last_space[0] != search_space:
+        if self._last_space is None or not are_same(self._last_space[0], search_space):
             ordered = {name: search_space[name] for name in sorted(search_space)}
             self._last_space = (ordered, Space(ordered))
         return self._last_space[1]
