@@ -33,8 +33,10 @@ def are_same(a: Mapping[str, BaseDistribution], b: Mapping[str, BaseDistribution
     return a.keys() == b.keys() and all(is_same(a[name], b[name]) for name in a)
 
 
-def require_range(name: str, distribution: FloatDistribution | IntDistribution) -> None:
-    """Refuse a range that is too wide to compute with."""
+def require_range(
+    name: str, distribution: FloatDistribution | IntDistribution
+) -> FloatDistribution | IntDistribution:
+    """Return a distribution; refuse a range that is too wide to compute with."""
     try:
         width = float(distribution.high) - float(distribution.low)
     except OverflowError:  # an int beyond float64
@@ -44,6 +46,7 @@ def require_range(name: str, distribution: FloatDistribution | IntDistribution) 
             f"parameter {name!r}: the range of {distribution} is too wide to compute with; "
             "choose bounds that differ by less than 1.7e308."
         )
+    return distribution
 
 
 class Positions:

@@ -354,6 +354,13 @@ class Space:
             found[:, j] = [column.number(p[name]) if name in p else math.nan for p in params]
         return found
 
+    def may_have(self, numbers: Floats) -> Mask:  # (n, d) -> (n,)
+        """Return in which rows all numbers are finite or missing, and choices those there are."""
+        a, is_missing = self._scales, np.isnan(numbers)
+        is_choice = (numbers >= 0.0) & (numbers <= a.high) & (numbers == np.round(numbers))
+        is_fine = np.where(self.columns.is_categorical, is_choice, np.isfinite(numbers))
+        return np.asarray((is_fine | is_missing).all(axis=1))
+
     def encode_numbers(self, numbers: Floats) -> Floats:  # (n, d) -> (n, d)
         """Return the points of the unit cube of numbers made by `numbers`.
 

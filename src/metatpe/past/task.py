@@ -41,6 +41,7 @@ from metatpe.study.trials import (
     used_distributions,
     violation_of,
 )
+from metatpe.text import on_one_line
 
 if TYPE_CHECKING:
     from metatpe.past.read.infer import Given
@@ -149,6 +150,9 @@ class Task:
                 (self.X < 0.0) | (self.X > 1.0)
             ).any(axis=1),
             "violation must be 0 or more, but is not": ~(self.violation >= 0.0),
+            "numbers must be values of the parameters, but are not": ~self.space.may_have(
+                self.numbers
+            ),
         }
         for what, rows in bad.items():
             if rows.any():
@@ -329,9 +333,14 @@ class Task:
         header, arrays = task_file.read(
             Path(path), {"name", "objective_names", "distributions"}, set(_ARRAYS)
         )
-        space = Space({name: json_to_distribution(text) for name, text in header["distributions"]})
-        names = tuple(header["objective_names"])
-        return cls(header["name"], space, objective_names=names, **arrays)
+        try:
+            written = {str(n): json_to_distribution(text) for n, text in header["distributions"]}
+            space = Space(written)
+            names = tuple(map(str, header["objective_names"]))
+            return cls(str(header["name"]), space, objective_names=names, **arrays)
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
+            # Its checksum is right, but it was not written by `save`.
+            raise ValueError(f"{path} is not a task that metatpe saved: {error}") from None
 
     def with_defaults(self, defaults: Mapping[str, Any]) -> Task:
         """Return this task with the values of parameters that used to be fixed.
@@ -429,7 +438,7 @@ class Task:
 
     def describe(self) -> str:
         """Return a few lines about the task: its parameters, and its smallest losses."""
-        lines = [f"  {name}: {text}" for name, text in self._rows()]
+        lines = [f"  {on_one_line(name)}: {on_one_line(text)}" for name, text in self._rows()]
         return "\n".join([repr(self), *lines])
 
     def _repr_html_(self) -> str:

@@ -18,7 +18,7 @@ import threading
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, Self
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -47,6 +47,7 @@ from metatpe.study.access import (
 from metatpe.study.history import History
 from metatpe.study.moment import Moment, RepeatingMoment
 from metatpe.study.record import Plan, Reason, read_plan, system_attributes, user_attributes
+from metatpe.text import visible
 
 StartName = Literal["portfolio", "draw", "random"]
 IsNew = Callable[[Floats], Mask]  # (C, d) -> (C,), which configurations may be evaluated
@@ -102,6 +103,16 @@ class PastSampler(BaseSampler):
         self._start = Start(n) if start == "random" else draw(self._sources, n)
         self._seed = None if seed is None else int(seed)
         self._cache = _Cache(self._sources)
+
+    def __new__(cls, *_: Any, **settings: Any) -> Self:
+        """Refuse the argument that people who come from `TPESampler` will try."""
+        if "constraints_func" in settings:
+            raise TypeError(
+                f"{cls.__name__} has no constraints_func, which Optuna has deprecated; call "
+                'trial.set_constraint("name", value) in the objective, where more than 0 is a '
+                "violation."
+            )
+        return super().__new__(cls)
 
     @abstractmethod
     def propose(self, moment: Moment, rng: np.random.Generator) -> Plan:
@@ -269,7 +280,7 @@ class PastSampler(BaseSampler):
         """Log a warning, unless it was logged before."""
         if message not in self._cache.warnings:
             self._cache.warnings.add(message)
-            _logger.warning(message)
+            _logger.warning("%s", visible(message))
 
     # The plan ------------------------------------------------------------------------------------
 
