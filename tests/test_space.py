@@ -388,3 +388,14 @@ def test_numbers_stand_between_points_and_values(rng: np.random.Generator) -> No
     numbers = locked(MIXED.decode_numbers(X))
     np.testing.assert_allclose(MIXED.encode_numbers(numbers), MIXED.columns.snap(X), atol=1e-12)
     assert MIXED.values(numbers) == MIXED.decode(X)
+
+
+@pytest.mark.parametrize("k", [1, 15, 16, 17, 256, 257, 300])
+@pytest.mark.parametrize("kind", ["int", "choice"])
+def test_every_column_is_in_one_group_of_the_layout(k: int, kind: str) -> None:
+    values = IntDistribution(0, k - 1) if kind == "int" else CategoricalDistribution(range(k))
+    columns = Space({"x": FloatDistribution(0, 1), "k": values}).columns
+    continuous, few, many = columns.layout
+    assert sorted(continuous + few + many) == [0, 1]
+    is_continuous = kind == "int" and k > MAX_CELLS
+    assert (1 in few, 1 in many) == (k <= 16, k > 16 and not is_continuous)
