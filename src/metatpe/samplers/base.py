@@ -163,7 +163,8 @@ class PastSampler(BaseSampler):
     def rng(self, trial: FrozenTrial, purpose: str) -> np.random.Generator:
         """Return the random numbers of a trial for one purpose."""
         entropy = self._cache.entropy_of_process() if self._seed is None else self._seed
-        key = hashlib.blake2b(f"{entropy}:{trial.number}:{purpose}".encode(), digest_size=16)
+        text = f"{entropy}:{trial.number}:{purpose}".encode(errors="surrogatepass")
+        key = hashlib.blake2b(text, digest_size=16)
         return np.random.Generator(np.random.Philox(key=int.from_bytes(key.digest(), "little")))
 
     # Optuna's interface --------------------------------------------------------------------------

@@ -235,7 +235,7 @@ def params_of(trial: FrozenTrial) -> dict[str, Any]:
         return params
     plan = read_plan(trial)
     given = {**(plan.params if plan else {}), **fixed_params(trial)}
-    return {name: given[name] if given.get(name) == v else v for name, v in params.items()}
+    return {n: given[n] if n in given and given[n] == v else v for n, v in params.items()}
 
 
 def _has_equal_choices(distribution: BaseDistribution) -> bool:
