@@ -113,6 +113,13 @@ def test_names_of_runs_and_dates_are_no_parameters(caplog: pytest.LogCaptureFixt
     assert "different in every row and left out: run" in caplog.text
 
 
+@pytest.mark.parametrize(("n", "names"), [(10, ("run", "x")), (11, ("x",))])
+def test_ten_different_texts_may_be_choices(n: int, names: tuple[str, ...]) -> None:
+    rows = {"run": [f"r{i}" for i in range(n)], "x": [0.5, 0.1] * 8, "error": [0.0, 1.0] * 8}
+    rows = {name: column[:n] for name, column in rows.items()}
+    assert Task.from_dataframe(rows, objectives="error").space.names == names
+
+
 def test_a_column_without_a_value_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
     rows = {"x": [1, 2], "y": [NAN, NAN], "z": [None, "a"], "error": [1.0, NAN]}
     assert Task.from_dataframe(rows, objectives="error").space.names == ("x",)
