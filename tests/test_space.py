@@ -335,8 +335,12 @@ def test_what_rounding_adds_at_the_ends_of_a_grid_is_still_on_it(low: float) -> 
 
 
 def test_the_largest_integer_is_not_rounded_out_of_its_range() -> None:
-    distribution = IntDistribution(1, 2**63 - 1)  # which is 2**63 as a float
-    assert decode(distribution, 0.0, 1.0) == [1, 2**63 - 1]
+    distribution = IntDistribution(1, 2**63 - 1)  # which is 2**63 as a float, and so in storages
+    assert decode(distribution, 0.0, 1.0) == [1, 2**63 - 1024]
+    below = IntDistribution(-(2**63) + 1, 5)
+    assert decode(below, 0.0) == [-(2**63) + 1024]
+    only = IntDistribution(2**63 - 1, 2**63 - 1)
+    assert decode(only, 0.5) == [2**63 - 1]
 
 
 @pytest.mark.filterwarnings("ignore:Choices for a categorical distribution")

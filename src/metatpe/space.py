@@ -215,9 +215,21 @@ class _Column:
         if self.choices is not None:
             return self.choices[int(number)]
         if isinstance(self.distribution, IntDistribution):
-            # Beyond 2**53 the number is rounded, and may be rounded out of the range.
-            return min(max(int(number), self.distribution.low), self.distribution.high)
+            return self._whole(int(number))
         return float(number)
+
+    def _whole(self, number: int) -> int:
+        """Return the nearest integer of the range that Optuna can store, which it does as a float.
+
+        Beyond 2**53 numbers are rounded, and those near a bound may be rounded out of the range.
+        """
+        assert isinstance(self.distribution, IntDistribution)
+        low, high = self.distribution.low, self.distribution.high
+        inside = min(max(number, low), high)
+        if low <= float(inside) <= high:
+            return inside
+        stored = int(math.nextafter(float(inside), low if inside == high else high))
+        return stored if low <= stored <= high else inside
 
     def holds(self, value: Any) -> bool:
         """Return whether `value` is exactly one of this distribution's values."""
