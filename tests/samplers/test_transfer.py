@@ -449,3 +449,6 @@ def test_another_scale_is_taken_only_if_it_is_clearly_better() -> None:
     assert 0.0 < z[1] - z[0] < 1.0 / np.sqrt(n - 3)
     assert _best_on_its_scale([first, slightly]) is first  # type: ignore[list-item]
     assert _best_on_its_scale([first, clearly]) is clearly  # type: ignore[list-item]
+    few = [(Scaled(y[:k], -y[:k]), Scaled(y[:k], y[:k])) for k in (4, 5)]
+    taken = [_best_on_its_scale(pair) for pair in few]  # type: ignore[arg-type]
+    assert taken == [few[0][0], few[1][1]]  # fewer than five say nothing
