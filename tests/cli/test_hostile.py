@@ -150,3 +150,16 @@ def test_import_refuses_what_cannot_work(tmp_path: Path) -> None:
     assert "x: a range needs two finite numbers, not 0 and inf" in said
     assert "--study is empty" in refusal(*arguments, "--study", "")
     assert not path.exists()
+
+
+def test_a_worker_that_dies_while_it_asks_for_a_trial_ends_the_run(tmp_path: Path) -> None:
+    path = tmp_path / "objective.py"
+    path.write_text(
+        "import os, optuna\n"
+        "optuna.study.Study.ask = lambda *_, **__: os._exit(3)\n"
+        "def objective(trial):\n"
+        "    return trial.suggest_float('x', 0, 1)\n"
+    )
+    arguments = ["--study", "new", "--storage", f"sqlite:///{tmp_path / 's.db'}", "--trials", 3]
+    said = refusal("tune", f"{path}:objective", *arguments)
+    assert said == "the process ended with exit code 3 before its trial began."
