@@ -273,10 +273,74 @@ def test_an_absent_parameter_is_missing_and_stays_so() -> None:
     assert MIXED.decode(X) == [{"float": 0.25, "choice": "c"}, {}]
 
 
-def test_equal_choices_count_as_the_first_of_them() -> None:
-    assert encode(CategoricalDistribution((1, True, 1.0)), 1, True, 1.0) == pytest.approx(
-        [1 / 6] * 3
+@pytest.mark.parametrize("choices", [(1, 1.0, "sqrt"), (0, False, "x"), (True, 1, 1.0)], ids=str)
+def test_choices_that_compare_equal_have_cells_of_their_own(choices: tuple[Any, ...]) -> None:
+    distribution = CategoricalDistribution(choices)
+    x = encode(distribution, *choices)
+    assert x == pytest.approx([1 / 6, 3 / 6, 5 / 6])
+    assert [(c, type(c)) for c in decode(distribution, *x)] == [(c, type(c)) for c in choices]
+    fitted = alone(distribution).fit({"x": choices[1]})["x"]
+    assert type(fitted) is type(choices[1])
+
+
+def test_a_value_of_another_type_is_the_first_choice_that_it_equals() -> None:
+    distribution = CategoricalDistribution((2, 2.0, "a"))
+    assert encode(distribution, np.int64(2), np.float64(2.0), True)[:2] == pytest.approx(
+        [1 / 6] * 2
     )
+
+
+def test_a_choice_that_is_listed_twice_has_one_cell() -> None:
+    columns = alone(CategoricalDistribution(("a", "b", "a", NAN, NAN))).columns
+    x = np.array([0.1, 0.3, 0.5, 0.7, 0.9])
+    np.testing.assert_array_equal(columns.cells(x, 0), [0, 1, 0, 3, 3])
+    np.testing.assert_array_equal(columns.take([0]).cells(x, 0), [0, 1, 0, 3, 3])
+
+
+def test_spaces_with_equal_choices_in_another_order_differ() -> None:
+    first, second = (alone(CategoricalDistribution(c)) for c in ((0, False), (False, 0)))
+    assert first != second
+    assert first == alone(CategoricalDistribution((0, False)))
+    assert alone(CategoricalDistribution((NAN,))) == alone(CategoricalDistribution((-NAN,)))
+
+
+@pytest.mark.parametrize("high", [2**31, 2**53, 2**63 - 1, 10**300])
+def test_a_log_scale_of_integers_has_no_zero(high: int) -> None:
+    distribution = IntDistribution(1, high, log=True)
+    assert np.isnan(encode(distribution, 0, -1)).all()
+    assert encode(distribution, 1)[0] == pytest.approx(math.log(2) / math.log(2 * high), abs=0.01)
+
+
+@pytest.mark.parametrize(
+    "distribution",
+    [
+        FloatDistribution(-1.7e308, 1.7e308),
+        IntDistribution(0, 10**400),
+    ],
+    ids=["float", "int"],
+)
+def test_a_range_that_is_too_wide_to_compute_with_is_refused(
+    distribution: BaseDistribution,
+) -> None:
+    with pytest.raises(ValueError, match=r"parameter 'x': .* choose bounds that differ by less"):
+        alone(distribution)
+
+
+@pytest.mark.parametrize("low", [1e9, -2e9])
+def test_what_rounding_adds_at_the_ends_of_a_grid_is_still_on_it(low: float) -> None:
+    distribution = FloatDistribution(low, low + 1e3, step=1e-3)
+    ends = distribution.low, distribution.high
+    off = math.nextafter(ends[0], -INF), math.nextafter(ends[1], INF)  # by more than 1e-8 steps
+    assert encode(distribution, *off) == encode(distribution, *ends)
+
+
+def test_the_largest_integer_is_not_rounded_out_of_its_range() -> None:
+    distribution = IntDistribution(1, 2**63 - 1)  # which is 2**63 as a float, and so in storages
+    assert decode(distribution, 0.0, 1.0) == [1, 2**63 - 1024]
+    below = IntDistribution(-(2**63) + 1, 5)
+    assert decode(below, 0.0) == [-(2**63) + 1024]
+    only = IntDistribution(2**63 - 1, 2**63 - 1)
+    assert decode(only, 0.5) == [2**63 - 1]
 
 
 @pytest.mark.filterwarnings("ignore:Choices for a categorical distribution")
@@ -328,3 +392,14 @@ def test_numbers_stand_between_points_and_values(rng: np.random.Generator) -> No
     numbers = locked(MIXED.decode_numbers(X))
     np.testing.assert_allclose(MIXED.encode_numbers(numbers), MIXED.columns.snap(X), atol=1e-12)
     assert MIXED.values(numbers) == MIXED.decode(X)
+
+
+@pytest.mark.parametrize("k", [1, 15, 16, 17, 256, 257, 300])
+@pytest.mark.parametrize("kind", ["int", "choice"])
+def test_every_column_is_in_one_group_of_the_layout(k: int, kind: str) -> None:
+    values = IntDistribution(0, k - 1) if kind == "int" else CategoricalDistribution(range(k))
+    columns = Space({"x": FloatDistribution(0, 1), "k": values}).columns
+    continuous, few, many = columns.layout
+    assert sorted(continuous + few + many) == [0, 1]
+    is_continuous = kind == "int" and k > MAX_CELLS
+    assert (1 in few, 1 in many) == (k <= 16, k > 16 and not is_continuous)

@@ -19,8 +19,8 @@ Shapes: X is (n, d), one row per configuration, one column per parameter, in the
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -32,6 +32,8 @@ from optuna.distributions import (
     FloatDistribution,
     IntDistribution,
 )
+
+from metatpe.distributions import Positions, are_same, is_hashable, require_range
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -49,6 +51,7 @@ class Columns:
     edges: tuple[Floats | None, ...]  # the K + 1 borders of the cells; None: continuous
     points: tuple[Floats | None, ...]  # the K positions that values of a cell are encoded to
     is_categorical: Mask  # (d,)
+    repeats: Mapping[int, Ints] = field(default_factory=dict)  # column -> (K,), see `cells`
 
     @cached_property
     def n_cells(self) -> Ints:  # (d,), 0: continuous
@@ -96,6 +99,7 @@ class Columns:
                 edges=tuple(self.edges[j] for j in key),
                 points=tuple(self.points[j] for j in key),
                 is_categorical=self.is_categorical[list(key)],
+                repeats={i: self.repeats[j] for i, j in enumerate(key) if j in self.repeats},
             )
         return self._taken[key]
 
@@ -104,10 +108,15 @@ class Columns:
         return {}
 
     def cells(self, x: Floats, j: int) -> Ints:
-        """Return the cell of each coordinate `x` of the discrete column `j`; -1 where missing."""
+        """Return the cell of each coordinate `x` of the discrete column `j`; -1 where missing.
+
+        Of a choice that is listed twice, the first cell.
+        """
         edges = self.edges[j]
         assert edges is not None
         found = np.searchsorted(edges[1:-1], x, side="right")  # NaN sorts last
+        if j in self.repeats:
+            found = self.repeats[j][found]
         return np.where(np.isnan(x), -1, found)
 
     def snap(self, X: Floats) -> Floats:  # (n, d) -> (n, d)
@@ -130,7 +139,7 @@ class _Column:
     A value's *number* is the value itself, or the index of a choice.
     """
 
-    def __init__(self, distribution: BaseDistribution) -> None:
+    def __init__(self, name: str, distribution: BaseDistribution) -> None:
         self.distribution = distribution
         self.is_log = False
         self.step: float | None = None
@@ -138,6 +147,7 @@ class _Column:
             self.low, self.high, self.step = 0.0, len(distribution.choices) - 1.0, 1.0
             self.choices: tuple[Any, ...] | None = distribution.choices
         elif isinstance(distribution, FloatDistribution | IntDistribution):
+            require_range(name, distribution)
             self.low, self.high = float(distribution.low), float(distribution.high)
             self.is_log = distribution.log
             self.step = None if distribution.step is None else float(distribution.step)
@@ -187,14 +197,15 @@ class _Column:
     def number(self, value: Any) -> float:
         """Return the number of a value, NaN where this distribution has no such value."""
         if self.choices is not None:
-            return self._choice_index.get(value) if _is_hashable(value) else self._search(value)
+            return self.positions.get(value) if is_hashable(value) else self._search(value)
         if isinstance(value, bool) or not isinstance(value, int | float | np.number):
             return math.nan
         return float(value)
 
     @cached_property
-    def _choice_index(self) -> _Index:
-        return _Index(self.choices or ())
+    def positions(self) -> Positions:
+        """Choice -> position."""
+        return Positions(self.choices or ())
 
     def _search(self, value: Any) -> float:
         return next((float(i) for i, c in enumerate(self.choices or ()) if c == value), math.nan)
@@ -204,9 +215,21 @@ class _Column:
         if self.choices is not None:
             return self.choices[int(number)]
         if isinstance(self.distribution, IntDistribution):
-            # Beyond 2**53 the number is rounded, and may be rounded out of the range.
-            return min(max(int(number), self.distribution.low), self.distribution.high)
+            return self._whole(int(number))
         return float(number)
+
+    def _whole(self, number: int) -> int:
+        """Return the nearest integer of the range that Optuna can store, which it does as a float.
+
+        Beyond 2**53 numbers are rounded, and those near a bound may be rounded out of the range.
+        """
+        assert isinstance(self.distribution, IntDistribution)
+        low, high = self.distribution.low, self.distribution.high
+        inside = min(max(number, low), high)
+        if low <= float(inside) <= high:
+            return inside
+        stored = int(math.nextafter(float(inside), low if inside == high else high))
+        return stored if low <= stored <= high else inside
 
     def holds(self, value: Any) -> bool:
         """Return whether `value` is exactly one of this distribution's values."""
@@ -249,44 +272,20 @@ class _Scales:
             logs=[j for j, c in enumerate(columns) if c.is_log],
         )
 
-    @cached_property
-    def slack(self) -> Floats:
-        """What rounding may add to low + k * step."""
-        rounding = 4.0 * np.finfo(np.float64).eps * np.maximum(abs(self.low), abs(self.high))
+    def slack(self, end: Floats) -> Floats:  # (d,)
+        """Return what rounding may add to low + k * step at one end of the range."""
+        rounding = 4.0 * np.finfo(np.float64).eps * abs(end)
         return np.where(self.has_step, 1e-8 * self.step + rounding, 0.0)
+
+    @cached_property
+    def bounds(self) -> tuple[Floats, Floats]:
+        """What is still inside, give or take rounding."""
+        return self.low - self.slack(self.low), self.high + self.slack(self.high)
 
     def snap(self, numbers: Floats) -> Floats:  # (n, d) -> (n, d), a copy
         """Return the nearest numbers on the grid, where there is one."""
         on_grid = self.low + self.step * np.round((numbers - self.low) / self.step)
         return np.where(self.has_step, on_grid, numbers)
-
-
-class _Index(dict[Any, float]):
-    """Choice -> index. The first of equal choices counts, and NaN is a choice like any other."""
-
-    def __init__(self, choices: Iterable[Any]) -> None:
-        super().__init__()
-        self._nan = math.nan
-        for i, choice in enumerate(choices):
-            if _is_nan(choice):
-                self._nan = float(i)
-            elif _is_hashable(choice):
-                self.setdefault(choice, float(i))
-
-    def get(self, value: Any, default: Any = None) -> float:
-        return self._nan if _is_nan(value) else super().get(value, math.nan)
-
-
-def _is_nan(value: Any) -> bool:
-    return isinstance(value, float | np.floating) and math.isnan(value)
-
-
-def _is_hashable(value: Any) -> bool:
-    try:
-        hash(value)
-    except TypeError:
-        return False
-    return True
 
 
 class Space:
@@ -305,7 +304,7 @@ class Space:
 
     def __init__(self, distributions: Mapping[str, BaseDistribution]) -> None:
         self._distributions = dict(distributions)
-        self._columns = {name: _Column(dist) for name, dist in self._distributions.items()}
+        self._columns = {name: _Column(name, d) for name, d in self._distributions.items()}
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -333,6 +332,11 @@ class Space:
                 for j, column in enumerate(columns)
             ),
             is_categorical=np.array([c.choices is not None for c in columns], dtype=np.bool_),
+            repeats={
+                j: c.positions.first
+                for j, c in enumerate(columns)
+                if c.choices is not None and c.positions.has_repeats
+            },
         )
 
     @cached_property
@@ -347,7 +351,7 @@ class Space:
             return True
         if not isinstance(other, Space):
             return NotImplemented
-        return self.names == other.names and self._distributions == other._distributions
+        return self.names == other.names and are_same(self._distributions, other._distributions)
 
     def __hash__(self) -> int:
         return hash(self.names)
@@ -362,13 +366,21 @@ class Space:
             found[:, j] = [column.number(p[name]) if name in p else math.nan for p in params]
         return found
 
+    def may_have(self, numbers: Floats) -> Mask:  # (n, d) -> (n,)
+        """Return in which rows all numbers are finite or missing, and choices those there are."""
+        a, is_missing = self._scales, np.isnan(numbers)
+        is_choice = (numbers >= 0.0) & (numbers <= a.high) & (numbers == np.round(numbers))
+        is_fine = np.where(self.columns.is_categorical, is_choice, np.isfinite(numbers))
+        return np.asarray((is_fine | is_missing).all(axis=1))
+
     def encode_numbers(self, numbers: Floats) -> Floats:  # (n, d) -> (n, d)
         """Return the points of the unit cube of numbers made by `numbers`.
 
         NaN outside the range; off a grid, the nearest value on it.
         """
         a = self._scales
-        is_inside = (numbers >= a.low - a.slack) & (numbers <= a.high + a.slack)
+        least, most = a.bounds
+        is_inside = (numbers >= least) & (numbers <= most)
         snapped = a.snap(np.where(is_inside, numbers, np.nan))
         snapped[:, a.logs] = np.log(snapped[:, a.logs])
         X = (snapped - a.start) / a.length

@@ -182,6 +182,29 @@ def test_a_csv_file_becomes_a_study(runs: Path, tmp_path: Path) -> None:
     assert load_tasks(url)[0].losses.tolist() == [[-3.0], [-1.0], [-2.0]]
 
 
+def test_import_says_what_it_took_for_what_before_it_writes(tmp_path: Path) -> None:
+    lines = [f"{i},run {i},{i % 3},{i % 4},ok,{i / 7}" for i in range(20)]
+    path = tmp_path / "runs.csv"
+    path.write_text("\n".join(["run_id,name,seed,depth,state,error", *lines]))
+    arguments = ["import", path, "--storage", tmp_path / "new.db", "--study", "old"]
+    arguments += ["--objective", "error", "--ignore", "state"]
+    answer = metatpe(*arguments, "--dry-run")
+    assert answer.code == 0, answer.err
+    assert "'run_id' looks like an identifier; if it is no parameter, add --ignore" in answer.err
+    assert "'seed' looks like a seed" in answer.err
+    assert "'depth'" not in answer.err
+    text = " ".join(answer.out.split())
+    for row in ("error │ objective │ minimize", "depth │ int 0 to 3 │ inferred"):
+        assert row in text
+    assert "name │ left out │ different in every row" in text
+    assert "state │ left out │ ignored" in text
+    found = json.loads(metatpe(*arguments, "--dry-run", "--json").out)
+    assert found["left_out"] == {"name": "different in every row", "state": "ignored"}
+    assert found["suspects"] == {"run_id": "an identifier", "seed": "a seed"}
+    given = metatpe(*arguments, "--param", "seed:int:0:9", "--ignore", "run_id", "--dry-run")
+    assert "looks like" not in given.err
+
+
 def test_a_dry_run_writes_nothing(runs: Path, tmp_path: Path) -> None:
     answer = metatpe(
         "import", runs, "--storage", tmp_path / "new.db", "--study", "old",

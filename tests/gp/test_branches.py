@@ -8,7 +8,7 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution, Int
 
 from metatpe import MetaTPESampler, Space, TransferSampler
 from metatpe.baselines import RGPESampler
-from metatpe.gp.branches import Branches
+from metatpe.gp.branches import Branches, _column_weights
 from metatpe.space import Floats, Mask
 
 UNIT = FloatDistribution(0.0, 1.0)
@@ -132,3 +132,12 @@ def test_no_configuration_is_evaluated_over_and_over_in_a_branch(
     study = optuna.create_study(directions=["minimize"] * 2, sampler=sampler(seed=0))
     study.optimize(objectives, n_trials=40)
     assert len({tuple(t.params.values()) for t in study.trials}) >= 36
+
+
+def test_a_column_whose_observations_are_divided_does_not_tell_the_use_of_another() -> None:
+    kinds = np.repeat([0, 1], [3, 20])
+    is_used = np.array([True, True, False, *[False] * 20])
+    agree = (kinds[:, None] == kinds)[None] * 1.0
+    agree[0, np.arange(23), np.arange(23)] = 0.0
+    # Of the others of its kind, as many use it as do not: the first two are not told.
+    assert _column_weights(agree, is_used, np.array([True])) is None

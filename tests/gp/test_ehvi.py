@@ -129,6 +129,13 @@ def test_log_h_is_the_logarithm_where_that_can_be_computed() -> None:
     assert (np.diff(log_h(far)) > 0.0).all()
 
 
+def test_log_h_is_right_far_away_too() -> None:
+    z = -np.array([1e3, 9e3, 1.1e4, 1e6, 1e8, 1e12])
+    # phi(z) / z^2 to first order.
+    expected = -0.5 * z**2 - 0.5 * np.log(2 * np.pi) - 2.0 * np.log(-z)
+    np.testing.assert_allclose(log_h(z), expected, rtol=1e-11)
+
+
 # A limit of an objective -------------------------------------------------------------------------
 
 

@@ -42,3 +42,8 @@ def test_a_constant_objective_is_zero_everywhere(losses: list[float]) -> None:
 
 def test_losses_of_the_size_of_the_largest_float_do_not_overflow() -> None:
     assert np.isfinite(scores(np.array([[-1.7e308], [1.7e308], [0.0]]), np.zeros(3))).all()
+
+
+def test_huge_losses_of_both_signs_keep_their_scale() -> None:
+    y = np.array([[-1.5], [-0.4], [0.1], [0.5], [1.5]])
+    np.testing.assert_allclose(scores(y * 1e308, np.zeros(5)), scores(y, np.zeros(5)))

@@ -102,3 +102,15 @@ def test_a_view_is_made_once_until_another_one_is_asked_for(tasks: list[Task]) -
     models = past.models(("error",))
     assert past.models(("error",)) is models
     assert past.models(()) is not models
+
+
+def test_a_task_with_an_unusable_observation_keeps_the_others() -> None:
+    X = np.array([[0.7], [0.2], [0.3]])  # the first lies outside
+    past = Past([Task("old", Space({"x": UNIT}), X, np.arange(3.0)[:, None])], NARROWER)
+    assert past.names == ("old",)
+    (densities,) = past.densities(0.1).tasks
+    assert len(densities.good) + len(densities.bad) == 2
+    assert past.remarks == [
+        "source 'old': outside of the study's space are 1 of 3 values of 'x', "
+        "1 of 3 observations as a whole."
+    ]

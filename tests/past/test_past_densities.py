@@ -286,3 +286,18 @@ def test_as_published_gamma_alone_says_how_many_are_good(rng: np.random.Generato
     past = Past([task], SQUARE)
     assert len(past.densities(GAMMA).tasks[0].good) == 3
     assert len(past.densities(GAMMA, keeps_front=False).tasks[0].good) == 1
+
+
+def test_the_same_configurations_with_other_losses_are_judged_anew(
+    rng: np.random.Generator,
+) -> None:
+    past = densities_of(random_tasks(2, 60, SQUARE, rng), SQUARE)
+    X, levels = rng.random((12, 2)), np.arange(12)
+    first = past.agreement(X, levels)
+    np.testing.assert_allclose(past.agreement(X, levels[::-1].copy()), -first)
+    np.testing.assert_allclose(past.agreement(X, levels), first)
+    done = np.zeros((12, 3))
+    losses = rng.random((12, 1))
+    np.testing.assert_array_equal(
+        past.levels(losses, np.zeros(12), done), 11 - past.levels(-losses, np.zeros(12), done)
+    )

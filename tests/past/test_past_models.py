@@ -118,3 +118,16 @@ def test_the_kernel_of_each_objective_is_the_one_that_makes_the_past_more_probab
     assert [m.kernel.name for m in models.of([0])[0]] == ["smooth", "rough"]
     others = Past(tasks, space).models((), is_smooth=True)
     assert [m.kernel.name for m in others.of([0])[0]] == ["smooth", "smooth"]
+
+
+@pytest.mark.parametrize(("n_whole", "n_modelled"), [(4, 12), (5, 5), (12, 12)])
+def test_observations_that_lost_a_value_are_modelled_only_where_few_others_are_left(
+    n_whole: int, n_modelled: int, rng: np.random.Generator
+) -> None:
+    wide = Space({name: FloatDistribution(0, 1) for name in "xyz"})
+    narrow = Space({**wide.distributions, "x": FloatDistribution(0, 0.5)})
+    X = rng.random((12, 3))
+    X[:, 0] = np.where(np.arange(12) < n_whole, 0.25, 0.75)
+    past = Past([Task("old", wide, X, rng.random((12, 1)))], narrow)
+    (((model,),),) = (past.models(()).of([0]),)
+    assert len(model.points) == n_modelled

@@ -196,3 +196,16 @@ def test_what_several_tasks_have_among_their_best_is_tried_once(rng: np.random.G
     start = top([task, again], 0.2)
     assert start.n == 6
     assert {first.sources for first in start.configurations} == {("past 0", "again")}
+
+
+def test_equal_configurations_are_one_whatever_the_order_of_their_parameters() -> None:
+    xy = Space({"x": FloatDistribution(0, 1), "y": FloatDistribution(0, 1)})
+    yx = Space(dict(reversed(xy.distributions.items())))
+    losses = np.array([[0.0], [1.0]])
+    tasks = [
+        Task("first", xy, np.array([[0.25, 0.5], [0.1, 0.1]]), losses),
+        Task("second", yx, np.array([[0.5, 0.25], [0.9, 0.9]]), losses),
+    ]
+    found = draw(tasks, 2).configurations
+    assert len(found) == 3
+    assert ("first", "second") in [first.sources for first in found]

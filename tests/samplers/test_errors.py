@@ -193,3 +193,8 @@ def test_a_sampler_with_sources_goes_on_after_a_study_that_it_refused(make: Make
     with pytest.raises(ValueError, match="objectives"):
         evaluate(new_study(sampler, ONE), 1)
     assert suggestions(sampler, 6) == suggestions(make([past_study()]), 6)
+
+
+def test_who_comes_with_a_constraints_func_is_told_what_to_do(make: Make) -> None:
+    with pytest.raises(TypeError, match=r"has no constraints_func.*call trial\.set_constraint"):
+        make.kind((), constraints_func=lambda trial: [0.0])  # type: ignore[call-arg]

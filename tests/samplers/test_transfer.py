@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -20,6 +20,7 @@ from optuna.distributions import (
 )
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
+from scipy.stats import spearmanr
 from studies import (
     ONE,
     SQUARE,
@@ -40,6 +41,7 @@ from metatpe import Task, TransferSampler, transfer_history
 from metatpe.gp.informed import inform
 from metatpe.gp.transform import all_scores
 from metatpe.samplers.transfer import MAX_INFORMING, _best_on_its_scale
+from metatpe.space import Floats
 
 
 def bowls(params: Params) -> list[float]:
@@ -428,3 +430,25 @@ def test_four_threads_share_a_sampler_and_repeat_nothing() -> None:
     study.optimize(objective, n_trials=20, n_jobs=4)
     assert all(t.state == TrialState.COMPLETE for t in study.trials)
     assert len({tuple(t.params.values()) for t in study.trials}) == 20
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """Observations, and what the others predict of each."""
+
+    y: Floats
+    left_out: Floats
+
+
+def test_another_scale_is_taken_only_if_it_is_clearly_better() -> None:
+    y, n = np.arange(12.0), 12
+    noisy, better = y.copy(), y.copy()
+    noisy[[2, 9]], better[[2, 8]] = noisy[[9, 2]], better[[8, 2]]
+    first, slightly, clearly = (Scaled(y, p) for p in (noisy, better, y))
+    z = [np.arctanh(spearmanr(model.left_out, y)[0]) for model in (first, slightly)]
+    assert 0.0 < z[1] - z[0] < 1.0 / np.sqrt(n - 3)
+    assert _best_on_its_scale([first, slightly]) is first  # type: ignore[list-item]
+    assert _best_on_its_scale([first, clearly]) is clearly  # type: ignore[list-item]
+    few = [(Scaled(y[:k], -y[:k]), Scaled(y[:k], y[:k])) for k in (4, 5)]
+    taken = [_best_on_its_scale(pair) for pair in few]  # type: ignore[arg-type]
+    assert taken == [few[0][0], few[1][1]]  # fewer than five say nothing

@@ -4,27 +4,31 @@ from __future__ import annotations
 
 import pickle
 from pathlib import Path
+from typing import Any
 
 import optuna
 import pytest
+from optuna.distributions import BaseDistribution, IntDistribution
 from optuna.study import Study
-from optuna.trial import TrialState
+from optuna.trial import TrialState, create_trial
 from studies import (
     GRID,
+    ONE,
     SQUARE,
     answer_of,
     configurations,
     in_space,
     new_study,
+    past_study,
     start_python,
     two_losses,
 )
 
-from metatpe import MetaTPESampler, transfer_history
+from metatpe import MetaTPESampler, Space, transfer_history
 from metatpe.baselines import WarmStartSampler
 from metatpe.past.read.storage import open_storage
 from metatpe.study.record import start_of
-from samplers.five import EVERY, LEARNING, Make, pasts, with_and_without
+from samplers.five import EVERY, LEARNING, Make, modelling, pasts, with_and_without
 
 
 def in_square(trial: optuna.Trial) -> list[float]:
@@ -98,3 +102,23 @@ def test_two_processes_with_copies_of_one_seeded_sampler_never_repeat_each_other
         assert len(set(configurations(study))) == 8
     for study in studies[: len(LEARNING)]:
         assert len(starts(study)) == len(set(starts(study))) == 4
+
+
+@modelling
+def test_workers_that_collided_choose_among_fewer_candidates(make: Make) -> None:
+    grid: dict[str, BaseDistribution] = {name: IntDistribution(0, 31) for name in "ij"}
+    study = past_study(space=grid, n=12, directions=ONE)
+    sampler = make(n_startup_trials=0)
+
+    def chosen(attempt: int) -> set[tuple[Any, ...]]:
+        found = set()
+        for number in range(100, 106):
+            trial = create_trial(state=TrialState.RUNNING)
+            trial.number = number
+            moment = sampler._moment(study, trial, Space(grid), attempt)
+            plan = sampler.propose(moment, sampler.rng(trial, "acquisition"))
+            found.add(tuple(plan.params.values()))
+        return found
+
+    assert len(chosen(0)) == 1  # the best of all
+    assert len(chosen(4)) >= 4

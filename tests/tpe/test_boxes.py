@@ -1,11 +1,14 @@
 """The undominated part of the objective space as boxes, against volumes and random points."""
 
+import itertools
+
 import moocore
 import numpy as np
 import pytest
 
 from metatpe.space import Floats
 from metatpe.tpe.boxes import Bounds
+from metatpe.tpe.pareto import ranks
 
 objectives = pytest.mark.parametrize("m", [1, 2, 3, 4, 5], ids="objectives={}".format)
 
@@ -58,3 +61,16 @@ def test_one_point_leaves_one_bound_per_objective() -> None:
     bounds, above = Bounds.of(np.ones(3)).add(np.array([0.2, 0.3, 0.4]))
     assert bounds.upper.tolist() == [[0.2, 1.0, 1.0], [1.0, 0.3, 1.0], [1.0, 1.0, 0.4]]
     assert above.upper.tolist() == [[1.0, 1.0, 1.0]]
+
+
+def test_points_that_tie_in_some_objectives_leave_no_volume_out() -> None:
+    rng = np.random.default_rng(0)
+    everywhere = np.array(list(itertools.product(np.arange(4) - 0.5, repeat=3)))
+    for _ in range(60):
+        points, bounds = rng.integers(0, 4, size=(6, 3)).astype(float), Bounds.of(np.full(3, 4.0))
+        for point in np.unique(points[ranks(points) == 0], axis=0):
+            bounds, _ = bounds.add(point)
+        is_free = ~(points[None] < everywhere[:, None]).all(axis=2).any(axis=1)
+        is_above = (bounds.lower[None] < everywhere[:, None]).all(axis=2)
+        is_below = (everywhere[:, None] <= bounds.upper[None]).all(axis=2)
+        np.testing.assert_array_equal((is_above & is_below).sum(axis=1), is_free)

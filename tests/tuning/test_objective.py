@@ -188,6 +188,8 @@ def test_values_are_a_number_a_list_or_an_object(
         ('{"a": "3"}', "an objective's value must be a number, but is '3'."),
         ("NaN", "an objective's value must be a number, but is nan."),
         ("null", "an objective's value must be a number, but is None."),
+        (f"1{'0' * 400}", "an objective's value must be below 1e308, but has 401 digits."),
+        ("[" * 9000, f"the last line of output must be JSON, but is {'[' * 80!r}."),
     ],
 )
 def test_other_values_are_refused(line: str, sentence: str) -> None:

@@ -21,12 +21,14 @@ from metatpe.bench.records import Record, Trace
 from metatpe.bench.run import Outcome, run_all
 from metatpe.cli.common import (
     AsJson,
+    Terminal,
     console,
     fail,
     need,
     plain_failures,
     print_json,
     progress_bar,
+    say,
     table_of,
 )
 
@@ -105,7 +107,7 @@ def _cell(value: Any) -> str:
 
 def _wide() -> Console:
     """Return the console; a file or a pipe has lines that are long enough."""
-    return console if console.is_terminal else Console(width=200)
+    return console if console.is_terminal else Terminal(width=200)
 
 
 # run ------------------------------------------------------------------------------------------
@@ -169,7 +171,7 @@ def run(
 
 
 def run_with_bar(runs: Sequence[Run], out: Path, jobs: int, ray: str | None) -> Outcome:
-    with progress_bar(Console(stderr=True), window=_WINDOW) as progress:
+    with progress_bar(Terminal(stderr=True), window=_WINDOW) as progress:
         bar = progress.add_task("starting", total=len(runs))
 
         def tell(n_done: int, n_runs: int, record: Record | None) -> None:
@@ -180,7 +182,7 @@ def run_with_bar(runs: Sequence[Run], out: Path, jobs: int, ray: str | None) -> 
             return run_all(runs, out, jobs=jobs, ray=ray, on_progress=tell)
         except KeyboardInterrupt:
             progress.stop()
-            typer.echo(f"stopped; what is finished is in {out}, and the same command goes on.")
+            say(f"stopped; what is finished is in {out}, and the same command goes on.")
             raise typer.Exit(130) from None
         except (RuntimeError, ConnectionError) as error:
             progress.stop()
@@ -190,10 +192,10 @@ def run_with_bar(runs: Sequence[Run], out: Path, jobs: int, ray: str | None) -> 
 def print_outcome(outcome: Outcome, out: Path, missing: Sequence[str]) -> None:
     print(f"{outcome.n_finished} runs were finished and {outcome.n_skipped} were there: {out}")
     for sentence in [*missing, *(f"{entry}; it was run again" for entry in outcome.corrupt)]:
-        typer.echo(sentence, err=True)
+        say(sentence, err=True)
     for record in outcome.failed:
         run = record.run
-        typer.echo(f"{run.problem} {run.label}, seed {run.seed}: {record.error}", err=True)
+        say(f"{run.problem} {run.label}, seed {run.seed}: {record.error}", err=True)
 
 
 def _available(names: str) -> tuple[list[str], list[str]]:
@@ -323,10 +325,10 @@ def _last(entry: Entry) -> tuple[str, str, str, str]:
 
 def print_left_out(found: Results) -> None:
     for entry in found.corrupt:
-        typer.echo(str(entry), err=True)
+        say(str(entry), err=True)
     for record in found.failed:
         run = record.run
-        typer.echo(f"{run.problem} {run.label}, seed {run.seed} failed: {record.error}", err=True)
+        say(f"{run.problem} {run.label}, seed {run.seed} failed: {record.error}", err=True)
 
 
 # compact --------------------------------------------------------------------------------------

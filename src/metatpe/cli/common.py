@@ -14,15 +14,32 @@ import typer
 from optuna.distributions import BaseDistribution
 from optuna.storages import BaseStorage
 from optuna.study import Study
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from metatpe.past.read.storage import plain_errors, study_errors
+from metatpe.past.read.storage import masked, plain_errors, study_errors
 from metatpe.past.read.studies import no_study
+from metatpe.text import on_one_line, visible, visible_json
 
-console = Console()
+
+class Terminal(Console):
+    """A console on which text from a storage or an objective cannot control the terminal.
+
+    Whatever is printed passes here as segments of text; control codes of rich itself are marked.
+    """
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        """Return what is printed, with control characters made visible."""
+        for text, style, control in super().render(renderable, options):
+            yield Segment(text if control else visible(text), style, control)
+
+
+console = Terminal()
 
 Storage = Annotated[
     str,
@@ -81,15 +98,30 @@ def table_of(
     """Return a table of plain text: names may hold brackets, which rich would take for markup."""
     table = Table(title=title, title_justify="left")
     for name in columns:
-        table.add_column(name, overflow="fold")
+        table.add_column(Text(on_one_line(name)), overflow="fold")
     for cells in rows:
-        table.add_row(*map(Text, cells))
+        table.add_row(*(Text(visible(cell)) for cell in cells))
     return table
+
+
+def say(text: str, *, err: bool = False) -> None:
+    """Print a sentence; names in it may hold anything."""
+    typer.echo(visible(text), err=err)
+
+
+def require_name(study: str) -> None:
+    """Refuse an empty name of a study.
+
+    Raises:
+        ValueError: It is empty.
+    """
+    if not study.strip():
+        raise ValueError("--study is empty; give the study a name.")
 
 
 def print_json(value: Any) -> None:
     """Print a value as JSON; a distribution as Optuna has it."""
-    print(json.dumps(value, indent=2, ensure_ascii=False, default=_plain))
+    print(visible_json(json.dumps(value, indent=2, ensure_ascii=False, default=_plain)))
 
 
 def _plain(value: Any) -> Any:
@@ -105,7 +137,9 @@ def need(extra: str, *modules: str) -> None:
 
 
 def fail(message: str) -> NoReturn:
-    Console(stderr=True).print(f"metatpe: {message}", style="red", soft_wrap=True, markup=False)
+    # A message may hold what the user typed, a mistyped URL for example.
+    text = f"metatpe: {masked(message)}"
+    Terminal(stderr=True).print(text, style="red", soft_wrap=True, markup=False)
     raise typer.Exit(2)
 
 

@@ -11,9 +11,8 @@ import optuna
 import typer
 from optuna.exceptions import OptunaError
 from optuna.storages import BaseStorage
-from rich.console import Console
 
-from metatpe.cli.common import Storage, need, plain_failures, progress_bar
+from metatpe.cli.common import Storage, Terminal, need, plain_failures, progress_bar, say
 from metatpe.past.read.storage import masked, open_storage, study_errors
 from metatpe.past.read.studies import study_names
 from metatpe.report.callback import Pace, publish
@@ -45,7 +44,7 @@ def dashboard(
         publish_all(opened, progress=True)
     threading.Thread(target=_keep_up, args=(opened,), daemon=True).start()
     address = f"http://{'localhost' if host == '0.0.0.0' else host}:{free}/"
-    typer.echo(f"{masked(storage)} is at {address} (Ctrl-C ends it)")
+    say(f"{masked(storage)} is at {address} (Ctrl-C ends it)")
     optuna_dashboard.run_server(opened, host=host, port=free)
 
 
@@ -65,7 +64,7 @@ def _free_port(host: str, port: int) -> int:
 def publish_all(storage: BaseStorage, *, progress: bool = False) -> None:
     """Update the plots of all studies that have records of a transfer."""
     names = study_names(storage, "*") if optuna.study.get_all_study_names(storage) else []
-    with progress_bar(Console(stderr=True, quiet=not progress)) as bar:
+    with progress_bar(Terminal(stderr=True, quiet=not progress)) as bar:
         for name in bar.track(names, description="drawing"):
             with study_errors(storage, name):
                 publish(optuna.load_study(study_name=name, storage=storage))

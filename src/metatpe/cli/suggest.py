@@ -23,7 +23,6 @@ from optuna.distributions import (
 )
 from optuna.storages import BaseStorage
 from optuna.study import Study, StudyDirection
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -31,6 +30,7 @@ from metatpe.cli.common import (
     AsJson,
     Defaults,
     Storage,
+    Terminal,
     console,
     load_stored,
     load_study,
@@ -237,7 +237,7 @@ def _check_objectives(tasks: Sequence[Task]) -> None:
 
 
 def _say(text: str) -> None:
-    Console(stderr=True).print(text, markup=False, highlight=False, soft_wrap=True)
+    Terminal(stderr=True).print(text, markup=False, highlight=False, soft_wrap=True)
 
 
 # Configurations that serve the past studies -----------------------------------------------------

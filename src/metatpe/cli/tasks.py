@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from shlex import quote
 from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -18,11 +18,14 @@ from metatpe.cli.common import (
     Defaults,
     Directions,
     Storage,
+    Terminal,
     console,
     load_study,
     plain_failures,
     print_json,
     progress_bar,
+    require_name,
+    say,
     table_of,
 )
 from metatpe.past.read.frames import Column, read_csv
@@ -30,6 +33,7 @@ from metatpe.past.read.infer import Given, candidates, parse_parameter, parse_va
 from metatpe.past.read.storage import masked, open_storage
 from metatpe.past.read.studies import load_tasks
 from metatpe.past.read.summary import Summary, store_task, summarise
+from metatpe.past.read.suspects import suspects
 from metatpe.past.read.tables import directions_of, task_of
 from metatpe.past.similarity import similarity_matrix
 from metatpe.past.task import Task
@@ -138,7 +142,7 @@ def similarity(storage: Storage, names: Names = None, as_json: AsJson = False) -
 
 def _compare_all(found: Sequence[Task]) -> Floats:
     """Return the similarity (n, n) of each to each."""
-    with progress_bar(Console(stderr=True)) as progress:
+    with progress_bar(Terminal(stderr=True)) as progress:
         bar = progress.add_task("comparing", total=len(found))
         return similarity_matrix(found, step=lambda n: progress.update(bar, completed=n))
 
@@ -213,13 +217,15 @@ def import_(
     --direction minimize --param lr:log`
     """
     with plain_failures():
+        require_name(study)
         columns = read_csv(file)
         given = dict(parse_parameter(text) for text in param or ())
         params = _parameters(columns, objective, given, ignore or ())
         directions = directions_of(direction or "minimize", len(objective))
         task = task_of(columns, objective, directions, params, study, str(file))
         chosen = _chosen_rows(len(task), rows, file)
-        _show_import(task, directions, given, len(chosen), as_json=as_json)
+        understood = _Understood(task, columns, given, directions, ignore or ())
+        understood.show(len(chosen), as_json=as_json)
         if not dry_run:
             _write_study(task, storage, directions, chosen)
 
@@ -255,24 +261,64 @@ def _chosen_rows(n: int, rows: int | None, file: Path) -> list[int]:
     return [int(i) for i in np.linspace(0, n - 1, rows).round()]
 
 
-def _show_import(
-    task: Task, directions: Sequence[str], given: dict[str, Given], n: int, *, as_json: bool
-) -> None:
-    distributions = task.space.distributions
-    if as_json:
-        about = {"study": task.name, "trials": n, "objectives": list(task.objective_names)}
-        print_json({**about, "directions": list(directions), "parameters": distributions})
-        return
-    objectives = zip(task.objective_names, directions, strict=True)
-    rows = [(name, "objective", direction) for name, direction in objectives]
-    for name, distribution in distributions.items():
-        rows.append((name, shown(distribution), "given" if name in given else "inferred"))
-    console.print(table_of(["column", "is", ""], rows))
+@dataclass(frozen=True)
+class _Understood:
+    """What was taken for what in a table."""
+
+    task: Task
+    columns: dict[str, Column]
+    given: dict[str, Given]
+    directions: Sequence[str]
+    ignored: Sequence[str]
+
+    def show(self, n: int, *, as_json: bool) -> None:
+        """Show it for n rows."""
+        task = self.task
+        if as_json:
+            about = {"study": task.name, "trials": n, "objectives": list(task.objective_names)}
+            about |= {"directions": list(self.directions), "parameters": task.space.distributions}
+            print_json({**about, "left_out": self._left_out(), "suspects": self._suspects()})
+            return
+        objectives = zip(task.objective_names, self.directions, strict=True)
+        rows = [(name, "objective", direction) for name, direction in objectives]
+        for name, distribution in task.space.distributions.items():
+            rows.append((name, shown(distribution), self._how_known(name)))
+        rows += [(name, "left out", reason) for name, reason in self._left_out().items()]
+        console.print(table_of(["column", "is", ""], rows))
+        for name, what in self._suspects().items():
+            say(
+                f"{name!r} looks like {what}; if it is no parameter, add --ignore {quote(name)}.",
+                err=True,
+            )
+
+    def _how_known(self, name: str) -> str:
+        return "given" if name in self.given else "inferred"
+
+    def _suspects(self) -> dict[str, str]:
+        inferred = [name for name in self.task.space.names if name not in self.given]
+        return suspects(
+            {name: self.columns[_column_called(name, self.columns)] for name in inferred}, inferred
+        )
+
+    def _left_out(self) -> dict[str, str]:
+        """Return the columns that are neither parameters nor objectives, and why."""
+        _, ids = candidates(self.columns, self.task.objective_names)
+        used = {_column_called(name, self.columns) for name in self.task.space.names}
+        used |= {*self.task.objective_names}
+        return {
+            name: "ignored"
+            if name in self.ignored
+            else "different in every row"
+            if name in ids
+            else "no parameter"
+            for name in self.columns
+            if name not in used
+        }
 
 
 def _write_study(task: Task, storage: str, directions: Sequence[str], rows: list[int]) -> None:
     opened = open_storage(storage, create=True)
-    errors = Console(stderr=True)
+    errors = Terminal(stderr=True)
     with progress_bar(errors) as progress:
         bar = progress.add_task("writing", total=len(rows))
 

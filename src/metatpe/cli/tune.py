@@ -19,9 +19,11 @@ from metatpe.cli.common import (
     Defaults,
     Directions,
     Storage,
+    Terminal,
     console,
     plain_failures,
     print_json,
+    require_name,
     table_of,
 )
 from metatpe.cli.tasks import parse_default
@@ -104,6 +106,7 @@ def tune(
     --lr {lr:log:1e-5:1e-1} --layers {layers:int:1:8} --act '{act:relu|tanh}'`
     """
     with plain_failures():
+        require_name(study)
         tuning = Tuning(
             objective=parse(words),
             storage=storage,
@@ -119,7 +122,7 @@ def tune(
             defaults=dict(parse_default(text) for text in default or ()),
             logs=logs,
         )
-        shown_on = Console(stderr=True) if as_json else console
+        shown_on = Terminal(stderr=True) if as_json else console
         view = _View(tuning, shown_on)
         tuner = Tuner(tuning, view.finished, view.message)
         view.begin(tuner.sources)

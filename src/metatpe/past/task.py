@@ -28,9 +28,11 @@ from optuna.distributions import (
 )
 from optuna.study import Study
 
+from metatpe.distributions import is_same
 from metatpe.html import table
 from metatpe.past.read import task_file
 from metatpe.space import Floats, Mask, Space, shown
+from metatpe.study.record import params_of
 from metatpe.study.trials import (
     is_counted,
     joined,
@@ -39,6 +41,7 @@ from metatpe.study.trials import (
     used_distributions,
     violation_of,
 )
+from metatpe.text import on_one_line
 
 if TYPE_CHECKING:
     from metatpe.past.read.infer import Given
@@ -147,6 +150,9 @@ class Task:
                 (self.X < 0.0) | (self.X > 1.0)
             ).any(axis=1),
             "violation must be 0 or more, but is not": ~(self.violation >= 0.0),
+            "numbers must be values of the parameters, but are not": ~self.space.may_have(
+                self.numbers
+            ),
         }
         for what, rows in bad.items():
             if rows.any():
@@ -194,7 +200,7 @@ class Task:
                 f"study {name!r} has no finished trial{' with a parameter' if trials else ''}; "
                 "leave it out."
             )
-        numbers = space.numbers([t.params for t in trials])
+        numbers = space.numbers([params_of(t) for t in trials])
         return cls(
             name=name,
             space=space,
@@ -327,9 +333,14 @@ class Task:
         header, arrays = task_file.read(
             Path(path), {"name", "objective_names", "distributions"}, set(_ARRAYS)
         )
-        space = Space({name: json_to_distribution(text) for name, text in header["distributions"]})
-        names = tuple(header["objective_names"])
-        return cls(header["name"], space, objective_names=names, **arrays)
+        try:
+            written = {str(n): json_to_distribution(text) for n, text in header["distributions"]}
+            space = Space(written)
+            names = tuple(map(str, header["objective_names"]))
+            return cls(str(header["name"]), space, objective_names=names, **arrays)
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
+            # Its checksum is right, but it was not written by `save`.
+            raise ValueError(f"{path} is not a task that metatpe saved: {error}") from None
 
     def with_defaults(self, defaults: Mapping[str, Any]) -> Task:
         """Return this task with the values of parameters that used to be fixed.
@@ -385,7 +396,7 @@ class Task:
     def _column_in(self, space: Space, name: str) -> Floats:  # (n,)
         own, other = self.space.distributions[name], space.distributions[name]
         i = self.space.names.index(name)
-        if own == other:
+        if is_same(own, other):
             return self.X[:, i]
         target = Space({name: other})
         numbers = self.numbers[:, i]
@@ -420,13 +431,14 @@ class Task:
         """Return the numbers of X in another space: the stored ones where that is the same."""
         numbers = space.decode_numbers(X)
         for j, name in enumerate(space.names):
-            if self.space.distributions.get(name) == space.distributions[name]:
+            own = self.space.distributions.get(name)
+            if own is not None and is_same(own, space.distributions[name]):
                 numbers[:, j] = self.numbers[:, self.space.names.index(name)]
         return numbers
 
     def describe(self) -> str:
         """Return a few lines about the task: its parameters, and its smallest losses."""
-        lines = [f"  {name}: {text}" for name, text in self._rows()]
+        lines = [f"  {on_one_line(name)}: {on_one_line(text)}" for name, text in self._rows()]
         return "\n".join([repr(self), *lines])
 
     def _repr_html_(self) -> str:
@@ -483,6 +495,6 @@ def _alone(value: Any, own: BaseDistribution | None) -> BaseDistribution:
 def _as_json(name: str, distribution: BaseDistribution) -> str:
     with contextlib.suppress(TypeError):
         text = distribution_to_json(distribution)
-        if json_to_distribution(text) == distribution:
+        if is_same(json_to_distribution(text), distribution):
             return text
     raise ValueError(f"parameter {name!r} cannot be saved: JSON does not have all of its choices.")

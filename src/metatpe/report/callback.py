@@ -20,6 +20,7 @@ from optuna.trial import FrozenTrial
 
 from metatpe.past.read.storage import masked
 from metatpe.study.record import transfer_history
+from metatpe.text import visible
 
 _logger = logging.getLogger(__name__)
 SHARE = 0.05
@@ -128,7 +129,9 @@ def _publish_or_warn(study: Study) -> None:
         publish(study)
     except Exception as error:  # whatever it is, the run is worth more than its plots
         _logger.warning(
-            "the plots of study %r were not updated: %s", study.study_name, masked(str(error))
+            "the plots of study %r were not updated: %s",
+            study.study_name,
+            visible(masked(str(error))),
         )
 
 

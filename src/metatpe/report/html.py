@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from importlib import resources
 
 from metatpe.report.blocks import Block, Items, Plot, Section, Table, Text
+from metatpe.text import visible
 
 
 class Html(str):
@@ -26,9 +27,9 @@ class Html(str):
 
 def element(name: str, *children: str, **attributes: str) -> Html:
     """Return an HTML element; children and attributes that are plain text are escaped."""
-    inner = "".join(c if isinstance(c, Html) else html.escape(c) for c in children)
+    inner = "".join(c if isinstance(c, Html) else html.escape(visible(c)) for c in children)
     given = "".join(
-        f' {key.rstrip("_").replace("_", "-")}="{html.escape(value)}"'
+        f' {key.rstrip("_").replace("_", "-")}="{html.escape(visible(value))}"'
         for key, value in attributes.items()
     )
     return Html(f"<{name}{given}>{inner}</{name}>")

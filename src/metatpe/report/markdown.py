@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from metatpe.report.blocks import Block, Items, Plot, Section, Table, Text
+from metatpe.text import visible
 
 _SPECIAL = re.compile(r"([\\`*\[\]<|~&$]|(?<![^\W_])_|_(?![^\W_]))")  # not snake_case
 _LINES = re.compile(r"\s*[\r\n\x0b\x0c\x85\u2028\u2029]+\s*")
@@ -13,7 +14,7 @@ _LINES = re.compile(r"\s*[\r\n\x0b\x0c\x85\u2028\u2029]+\s*")
 
 def plain(text: str) -> str:
     """Return text such that Markdown shows it as it is, on one line."""
-    return _SPECIAL.sub(r"\\\1", _LINES.sub(" ", text))
+    return _SPECIAL.sub(r"\\\1", visible(_LINES.sub(" ", text)))
 
 
 def as_markdown(title: str, sections: Sequence[Section], *, level: int = 1) -> str:

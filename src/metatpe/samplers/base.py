@@ -18,7 +18,7 @@ import threading
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, Self
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -28,6 +28,7 @@ from optuna.storages import BaseStorage
 from optuna.study import Study
 from optuna.trial import FrozenTrial
 
+from metatpe.distributions import are_same
 from metatpe.gp.threads import one_thread
 from metatpe.html import table
 from metatpe.past.known import Past
@@ -47,6 +48,7 @@ from metatpe.study.access import (
 from metatpe.study.history import History
 from metatpe.study.moment import Moment, RepeatingMoment
 from metatpe.study.record import Plan, Reason, read_plan, system_attributes, user_attributes
+from metatpe.text import visible
 
 StartName = Literal["portfolio", "draw", "random"]
 IsNew = Callable[[Floats], Mask]  # (C, d) -> (C,), which configurations may be evaluated
@@ -100,6 +102,16 @@ class PastSampler(BaseSampler):
         self._seed = None if seed is None else int(seed)
         self._cache = _Cache(self._sources)
 
+    def __new__(cls, *_: Any, **settings: Any) -> Self:
+        """Refuse the argument that people who come from `TPESampler` will try."""
+        if "constraints_func" in settings:
+            raise TypeError(
+                f"{cls.__name__} has no constraints_func, which Optuna has deprecated; call "
+                'trial.set_constraint("name", value) in the objective, where more than 0 is a '
+                "violation."
+            )
+        return super().__new__(cls)
+
     @abstractmethod
     def propose(self, moment: Moment, rng: np.random.Generator) -> Plan:
         """Choose a configuration once the start-up trials are done."""
@@ -152,7 +164,8 @@ class PastSampler(BaseSampler):
     def rng(self, trial: FrozenTrial, purpose: str) -> np.random.Generator:
         """Return the random numbers of a trial for one purpose."""
         entropy = self._cache.entropy_of_process() if self._seed is None else self._seed
-        key = hashlib.blake2b(f"{entropy}:{trial.number}:{purpose}".encode(), digest_size=16)
+        text = f"{entropy}:{trial.number}:{purpose}".encode(errors="surrogatepass")
+        key = hashlib.blake2b(text, digest_size=16)
         return np.random.Generator(np.random.Philox(key=int.from_bytes(key.digest(), "little")))
 
     # Optuna's interface --------------------------------------------------------------------------
@@ -266,7 +279,7 @@ class PastSampler(BaseSampler):
         """Log a warning, unless it was logged before."""
         if message not in self._cache.warnings:
             self._cache.warnings.add(message)
-            _logger.warning(message)
+            _logger.warning("%s", visible(message))
 
     # The plan ------------------------------------------------------------------------------------
 
@@ -453,7 +466,7 @@ class _Cache:
 
     def space_of(self, search_space: Mapping[str, BaseDistribution]) -> Space:
         """Return a search space with its columns, the one of the last trial if it is the same."""
-        if self._last_space is None or self._last_space[0] != search_space:
+        if self._last_space is None or not are_same(self._last_space[0], search_space):
             ordered = {name: search_space[name] for name in sorted(search_space)}
             self._last_space = (ordered, Space(ordered))
         return self._last_space[1]

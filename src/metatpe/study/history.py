@@ -18,7 +18,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from metatpe.recent import Recent
 from metatpe.space import Floats, Ints, Space
-from metatpe.study.record import start_of, turn_of
+from metatpe.study.record import params_of, start_of, turn_of
 from metatpe.study.seen import Seen
 from metatpe.study.trials import is_counted, lateness_of, losses_of, violation_of
 
@@ -134,7 +134,7 @@ class History:
             start_of(trial),
             *lateness_of(trial, self._directions),
         ]
-        self._params[trial.number] = trial.params
+        self._params[trial.number] = params_of(trial)
         self.longest = max(self.longest, trial.duration or self.longest)
         return True
 

@@ -14,7 +14,7 @@ from optuna.trial import FrozenTrial
 from metatpe.space import Floats, Mask, Space
 from metatpe.study.access import all_trials, fixed_params, is_enqueued
 from metatpe.study.history import History, Observations, is_whole
-from metatpe.study.record import read_plan, start_of
+from metatpe.study.record import params_of, read_plan, start_of
 from metatpe.study.seen import Seen
 
 
@@ -201,4 +201,4 @@ class RepeatingMoment(Moment):
 def _known_params(trial: FrozenTrial) -> dict[str, Any]:
     """Return what a running trial has been given, and what was planned for it."""
     plan = read_plan(trial)
-    return {**(plan.params if plan else {}), **trial.params}
+    return {**(plan.params if plan else {}), **params_of(trial)}

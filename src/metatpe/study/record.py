@@ -17,8 +17,11 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Literal
 
+from optuna.distributions import BaseDistribution, CategoricalDistribution
 from optuna.study import Study
 from optuna.trial import FrozenTrial
+
+from metatpe.study.access import fixed_params
 
 MAX_CHARACTERS = 2000
 _CHUNK = MAX_CHARACTERS - 100  # of parameters in one attribute
@@ -219,6 +222,27 @@ def read_plan(trial: FrozenTrial) -> Plan | None:
     for i in range(1, first["n_chunks"]):
         params.update(attributes.get(f"{_PLAN}:{i}", {"params": {}})["params"])
     return Plan(first["origin"], _reason(first), params, start=first["warm"])
+
+
+def params_of(trial: FrozenTrial) -> dict[str, Any]:
+    """Return the parameters of a trial as the objective got them.
+
+    Of choices that compare equal, such as 1 and 1.0 or 0 and False, Optuna stores the first one.
+    Which one it was is known from the plan, or from what was enqueued.
+    """
+    params = dict(trial.params)
+    if not any(map(_has_equal_choices, trial.distributions.values())):
+        return params
+    plan = read_plan(trial)
+    given = {**(plan.params if plan else {}), **fixed_params(trial)}
+    return {n: given[n] if n in given and given[n] == v else v for n, v in params.items()}
+
+
+def _has_equal_choices(distribution: BaseDistribution) -> bool:
+    if not isinstance(distribution, CategoricalDistribution):
+        return False
+    numbers = [c for c in distribution.choices if isinstance(c, bool | int | float)]
+    return len({*numbers}) < len(numbers)
 
 
 def _reason(stored: Mapping[str, Any]) -> Reason:

@@ -17,6 +17,7 @@ from optuna.distributions import (
 from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
+from metatpe.distributions import is_same
 from metatpe.tpe.pareto import ranks
 
 
@@ -69,7 +70,7 @@ def used_distributions(trials: Sequence[FrozenTrial]) -> dict[str, BaseDistribut
     for trial in trials:
         for name, distribution in trial.distributions.items():
             known = found.setdefault(name, [])
-            if not known or known[-1] != distribution:
+            if not known or not is_same(known[-1], distribution):
                 known.append(distribution)
     return {name: joined(found[name]) for name in sorted(found)}
 
@@ -77,7 +78,7 @@ def used_distributions(trials: Sequence[FrozenTrial]) -> dict[str, BaseDistribut
 def joined(distributions: Sequence[BaseDistribution]) -> BaseDistribution:
     """Return one distribution with the values of all; if kinds differ, of the last one's kind."""
     last = distributions[-1]
-    if all(d == last for d in distributions):
+    if all(is_same(d, last) for d in distributions):
         return last
     if isinstance(last, CategoricalDistribution):
         found = [d.choices for d in distributions if isinstance(d, CategoricalDistribution)]

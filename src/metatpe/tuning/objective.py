@@ -328,7 +328,7 @@ def parse_values(line: str, names: Sequence[str] | None) -> float | list[float]:
     """
     try:
         found = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         shown = repr(line[:80]) if line else "nothing"
         raise EvaluationError(f"the last line of output must be JSON, but is {shown}.") from None
     if isinstance(found, dict):
@@ -339,7 +339,11 @@ def parse_values(line: str, names: Sequence[str] | None) -> float | list[float]:
     for value in found if isinstance(found, list) else [found]:
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         if not is_number or value != value:
-            raise EvaluationError(f"an objective's value must be a number, but is {value!r}.")
+            shown = repr(value)[:80]
+            raise EvaluationError(f"an objective's value must be a number, but is {shown}.")
+        if isinstance(value, int) and abs(value) > sys.float_info.max:
+            n = len(str(abs(value)))
+            raise EvaluationError(f"an objective's value must be below 1e308, but has {n} digits.")
     values: float | list[float] = found
     return values
 

@@ -10,6 +10,8 @@ import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from metatpe.text import visible
+
 MAX_SHOWN = 8  # tasks; of more, the others are summed up
 MAX_NAMED = 12  # tasks that are named on both axes
 MAX_NUMBERS = 10  # tasks whose similarities are written out
@@ -75,13 +77,13 @@ def shortened(text: str, n: int = 44) -> str:
 def as_html(text: str) -> str:
     """Return text for plotly, which knows tags, $…$ for a formula, and %{…} for a value."""
     # Not `html.escape` with its quotes: plotly does not know &quot;.
-    escaped = str(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    escaped = visible(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return escaped.replace("$", "&#36;").replace("%{", "%&#123;")
 
 
 def as_mpl(text: str) -> str:
     """Return text for matplotlib, which takes $…$ for a formula."""
-    return str(text).replace("$", r"\$")
+    return visible(text).replace("$", r"\$")
 
 
 def value_text(value: object) -> str:

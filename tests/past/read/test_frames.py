@@ -113,6 +113,13 @@ def test_names_of_runs_and_dates_are_no_parameters(caplog: pytest.LogCaptureFixt
     assert "different in every row and left out: run" in caplog.text
 
 
+@pytest.mark.parametrize(("n", "names"), [(10, ("run", "x")), (11, ("x",))])
+def test_ten_different_texts_may_be_choices(n: int, names: tuple[str, ...]) -> None:
+    rows = {"run": [f"r{i}" for i in range(n)], "x": [0.5, 0.1] * 8, "error": [0.0, 1.0] * 8}
+    rows = {name: column[:n] for name, column in rows.items()}
+    assert Task.from_dataframe(rows, objectives="error").space.names == names
+
+
 def test_a_column_without_a_value_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
     rows = {"x": [1, 2], "y": [NAN, NAN], "z": [None, "a"], "error": [1.0, NAN]}
     assert Task.from_dataframe(rows, objectives="error").space.names == ("x",)
@@ -228,6 +235,15 @@ def test_every_kind_of_column_of_pandas_is_read() -> None:
         ("x,error\n1,\n2,nan\n", r"no row has a value of error"),
         ("error\n1\n", r"no column that could be a parameter"),
         ("x,error\ninf,1\n2,1\n", r"'x' must have finite values"),
+        (
+            'x,error\n1,2\n"3,4\n5,6\n',
+            r'unexpected end of data; a " is missing, or there',
+        ),
+        (
+            'x,error\n1,2\n"3,4\n5,6\n7",8\n',
+            r'a cell of row 2 goes on for 3 lines.*a " is',
+        ),
+        ('x,error\n1,2\n"3"5,4\n', r'expected after.*a " is missing, or there is one too many'),
     ],
     ids=repr,
 )
@@ -282,6 +298,72 @@ def test_values_that_do_not_fit_what_was_given_are_refused(
 def test_bad_directions_are_refused(directions: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Task.from_dataframe({"x": [1], "e": [1]}, objectives="e", directions=directions)
+
+
+def test_a_stray_quote_does_not_swallow_rows(tmp_path: Path) -> None:
+    rows = [f"{i},relu,{i / 7}" for i in range(200)]
+    rows[20], rows[180] = '20,"relu,0.1', '180,relu",0.2'
+    with pytest.raises(ValueError, match=r"a cell of row 21 goes on for 161 lines"):
+        csv_task(tmp_path, "\n".join(["x,act,error", *rows]))
+
+
+def test_a_cell_of_several_lines_is_read(tmp_path: Path) -> None:
+    task = csv_task(tmp_path, 'x,note,error\n1,"two\nlines, here\nend",2\n3,"one",4\n')
+    assert task.numbers[:, 0].tolist() == [1.0, 3.0]
+
+
+def test_columns_that_look_like_identifiers_are_said(caplog: pytest.LogCaptureFixture) -> None:
+    n = 12
+    rows = {
+        "run_id": [7, 3, 9, 1] * 3,
+        "seed": [0, 1, 2] * 4,
+        "date": ["2026-01-01", "2026-01-02"] * 6,
+        "when": [1.7e9 + 3600 * i for i in range(n)],
+        "count": list(range(n)),
+        "lr": [0.1, 0.2, 0.3] * 4,
+        "layers": [1, 2, 3, 4] * 3,
+        "error": list(range(n)),
+    }
+    Task.from_dataframe(rows, objectives="error")
+    for name, what in {
+        "run_id": "an identifier",
+        "seed": "a seed",
+        "date": "a time stamp",
+        "when": "a time stamp",
+        "count": "an identifier",
+    }.items():
+        assert f"{name!r} looks like {what}" in caplog.text
+    assert "'lr' looks" not in caplog.text
+    assert "'layers' looks" not in caplog.text
+    caplog.clear()
+    Task.from_dataframe(rows, objectives="error", params=["seed", "lr"])
+    assert "looks like" not in caplog.text
+
+
+def test_columns_may_be_called_by_numbers() -> None:
+    task = Task.from_dataframe({0: [0.1, 0.2], 1: [1.0, 2.0]}, objectives="1")
+    assert task.space.names == ("0",)
+
+
+def test_columns_of_several_levels_are_refused() -> None:
+    pandas = pytest.importorskip("pandas")
+    table = pandas.DataFrame({("params", "x"): [0.1], ("values", "error"): [1.0]})
+    with pytest.raises(ValueError, match=r"several levels, such as \('params', 'x'\); join them"):
+        Task.from_dataframe(table, objectives="error")
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ({"x": [1, 2, 3], "error": [1, 2]}, r"'x' has 3 and 'error' has 2"),
+        ({"x": [[1, 2], [3]], "error": [1, 2]}, r"'x' must have one value per row"),
+        ({"x": [[1, 2], [3, 4]], "error": [1, 2]}, r"'x' must have one value per row"),
+        ({"x": 3.0, "error": [1, 2]}, r"'x' must have one value per row"),
+    ],
+)
+def test_lists_of_different_lengths_are_refused(rows: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Task.from_dataframe(rows, objectives="error")
 
 
 def test_text_that_slips_in_late_is_found(tmp_path: Path) -> None:

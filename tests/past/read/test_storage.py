@@ -186,6 +186,13 @@ def test_an_at_sign_in_a_password_is_to_be_escaped() -> None:
         ("postgresql://h/x?user=me&password=s3cr3t&a=b", "postgresql://h/x?user=me&password=***&a=b"),
         ("a://me:s3:c@r/3t@host/x", "a://me:***@host/x"),
         ("sqlite:///me:you.db", "sqlite:///me:you.db"),
+        ("grpc://me:s3cr3t@host:13000", "grpc://me:***@host:13000"),
+        ("postgresql+psycopg:/me:s3cr3t@h/x", "postgresql+psycopg:/me:***@h/x"),
+        ("postgresql:me:s3:c@r/3t@h/x", "postgresql:me:***@h/x"),
+        ("postgresql//me:s3cr3t@h/x", "postgresql//me:***@h/x"),
+        ("me:s3cr3t@host/x", "me:***@host/x"),
+        ("C:\\runs\\me@home.db", "C:***@home.db"),  # rather one star too many
+        ("at 12:30 by me@home", "at 12:30 by me@home"),
     ],
 )  # fmt: skip
 def test_passwords_are_masked(url: str, found: str) -> None:

@@ -7,7 +7,7 @@ import optuna
 import pytest
 from optuna.distributions import CategoricalDistribution, FloatDistribution
 from optuna.storages import BaseStorage, InMemoryStorage
-from studies import past_study
+from studies import TWO, past_study
 
 from metatpe import load_tasks
 
@@ -187,3 +187,12 @@ def test_a_study_of_the_same_name_elsewhere_may_help() -> None:
     study = past_study(n=3, seed=1, name="resnet", storage=new)
     assert [t.name for t in load_tasks(old, like=study)] == ["resnet"]
     assert load_tasks(new, like=study) == []
+
+
+def test_studies_of_one_name_with_waiting_trials_are_not_the_same(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'old.db'}"
+    past = past_study(name="same", storage=url)
+    new = optuna.create_study(study_name="same", directions=TWO)
+    for study in (past, new):
+        study.enqueue_trial({"x": 0.5})  # which has not begun
+    assert [task.name for task in load_tasks(url, "same", like=new)] == ["same"]

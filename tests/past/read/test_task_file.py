@@ -1,9 +1,11 @@
 """Saved tasks: what comes back, and what is refused."""
 
+import hashlib
 import os
 import pickle
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -128,6 +130,56 @@ def test_unknown_parts_and_wrong_sizes_are_refused(path: Path) -> None:
     header = {"name": "t", "objective_names": [], "distributions": []}
     task_file.write(path, header, {"X": np.zeros((1, 1)), "Y": np.zeros(1)})
     with pytest.raises(ValueError, match=r"unknown or missing parts: \['Y', 'losses'"):
+        Task.load(path)
+
+
+def forged(**changes: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the header and the arrays of a task, with some of them changed."""
+    choices = '{"name": "CategoricalDistribution", "attributes": {"choices": ["a", "b"]}}'
+    header = {"name": "t", "objective_names": ["e"], "distributions": [["c", choices]]}
+    arrays = {"X": [[0.25]], "losses": [[1.0]], "violation": [0.0], "numbers": [[0.0]]}
+    header |= {k: v for k, v in changes.items() if k in header}
+    arrays |= {k: v for k, v in changes.items() if k in arrays}
+    return header, {name: np.array(array) for name, array in arrays.items()}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"numbers": [[7.0]]},  # of two choices
+        {"numbers": [[0.5]]},
+        {"numbers": [[-1.0]]},
+        {"numbers": [[INF]]},
+        {"X": [[7.0]]},
+        {"losses": [1.0]},
+        {"distributions": [["c", "{}"]]},
+        {"distributions": [["c", "oops"]]},
+        {"distributions": [["c", 3]]},
+        {"distributions": 3},
+        {"objective_names": 3},
+        {"objective_names": ["a", "b"]},
+    ],
+    ids=str,
+)
+def test_a_forged_file_with_a_valid_checksum_is_refused(
+    changes: dict[str, Any], path: Path
+) -> None:
+    from metatpe.past.read import task_file
+
+    task_file.write(path, *forged())
+    assert Task.load(path).configurations([0]) == [{"c": "a"}]
+    task_file.write(path, *forged(**changes))
+    with pytest.raises(ValueError, match="is not a task that metatpe saved"):
+        Task.load(path)
+
+
+@pytest.mark.parametrize(
+    "header", [b"[]", b"3", b"{", b'{"arrays": 3}', b'{"arrays": [["X", [-1, 1]]]}']
+)
+def test_a_forged_header_is_refused(header: bytes, path: Path) -> None:
+    digest = hashlib.sha256(header + b"\n").hexdigest().encode()
+    path.write_bytes(b"metatpe-task 1 %s\n%s\n" % (digest, header))
+    with pytest.raises(ValueError, match="is not a task that metatpe saved: its header"):
         Task.load(path)
 
 

@@ -45,7 +45,8 @@ def read_csv(path: Path) -> dict[str, Column]:
         with path.open(newline="", encoding="utf-8-sig") as file:
             first = file.readline()
             separator = max(",;\t", key=first.count)
-            header = next(csv.reader(itertools.chain([first], file), delimiter=separator), [])
+            lines = itertools.chain([first], file)
+            header = next(csv.reader(lines, delimiter=separator, strict=True), [])
             _check_header(header, str(path))
             return _read_rows(header, file, separator, str(path))
     except UnicodeDecodeError as error:
@@ -53,7 +54,9 @@ def read_csv(path: Path) -> dict[str, Column]:
             f"{path} is not a CSV file in UTF-8: {error.reason} at byte {error.start}."
         ) from None
     except csv.Error as error:
-        raise ValueError(f"{path} is not a CSV file: {error}.") from None
+        is_open = "unexpected end" in str(error) or "expected after" in str(error)
+        hint = '; a " is missing, or there is one too many' if is_open else ""
+        raise ValueError(f"{path} is not a CSV file: {error}{hint}.") from None
 
 
 def _check_header(header: Sequence[str], source: str) -> None:
@@ -84,8 +87,9 @@ def _column_chunks(
     while lines := list(itertools.islice(file, _CHUNK)):
         columns = _split(lines, separator, width)
         if columns is None:
-            rows = csv.reader(itertools.chain(lines, file), delimiter=separator)
-            yield from _parsed(rows, width, n, source)
+            text = itertools.chain(lines, file)
+            rows = csv.reader(text, delimiter=separator, strict=True)
+            yield from _parsed(rows, separator, width, n, source)
         else:
             n += len(columns[0])
             yield columns
@@ -106,7 +110,7 @@ def _split(lines: Sequence[str], separator: str, width: int) -> list[list[str]] 
 
 
 def _parsed(
-    rows: Iterator[list[str]], width: int, n: int, source: str
+    rows: Iterator[list[str]], separator: str, width: int, n: int, source: str
 ) -> Iterator[list[tuple[str, ...]]]:
     """Yield the columns of rows that `csv` has read, after n others."""
     while read := list(itertools.islice(rows, _CHUNK)):
@@ -116,9 +120,21 @@ def _parsed(
                 raise ValueError(
                     f"{source}: row {i} has {len(row)} cells, but the header names {width}."
                 )
+            _check_quotes(row, separator, i, source)
         n += len(chunk)
         if chunk:
             yield list(zip(*chunk, strict=True))
+
+
+def _check_quotes(row: Sequence[str], separator: str, i: int, source: str) -> None:
+    """Refuse a row with a cell that holds other rows."""
+    for cell in row:
+        lines = cell.split("\n")
+        if any(line.count(separator) == len(row) - 1 for line in lines[1:-1]):
+            raise ValueError(
+                f"{source}: a cell of row {i} goes on for {len(lines)} lines, which look like "
+                'rows; a " is missing, or there is one too many.'
+            )
 
 
 class _Reader:
@@ -202,12 +218,48 @@ def _is_text(cell: str) -> bool:
 
 def columns_of(table: Any, source: str) -> dict[str, Column]:
     """Return the columns of a data frame (of pandas, Polars, ...) or of a mapping of lists."""
-    names = [str(name) for name in (table if isinstance(table, Mapping) else table.columns)]
+    keys = list(table if isinstance(table, Mapping) else table.columns)
+    _check_keys(keys, source)
+    names = [str(key) for key in keys]  # a column may be called 0
     _check_header(names, source)
-    found = {name: _column_of(np.asarray(table[name])) for name in names}
+    columns = {
+        name: _array(table[key], name, source) for name, key in zip(names, keys, strict=True)
+    }
+    _check_lengths(columns, source)
+    found = {name: _column_of(cells) for name, cells in columns.items()}
     if not all(len(column.cells) or column.is_full for column in found.values()):
         raise ValueError(f"{source} has columns but no rows.")
     return found
+
+
+def _check_keys(keys: Sequence[Any], source: str) -> None:
+    several = [key for key in keys if isinstance(key, tuple)]
+    if several:
+        raise ValueError(
+            f"{source} has column names of several levels, such as {several[0]!r}; join them "
+            'first: df.columns = ["_".join(map(str, name)) for name in df.columns].'
+        )
+
+
+def _array(column: Any, name: str, source: str) -> np.ndarray[Any, Any]:
+    """Return a column as an array of cells."""
+    with contextlib.suppress(ValueError):  # lists of different lengths
+        cells = np.asarray(column)
+        if cells.ndim == 1:
+            return cells
+    raise ValueError(
+        f"{source}: the column {name!r} must have one value per row, but holds lists."
+    )
+
+
+def _check_lengths(columns: Mapping[str, np.ndarray[Any, Any]], source: str) -> None:
+    first = next(iter(columns))
+    for name, cells in columns.items():
+        if len(cells) != len(columns[first]):
+            raise ValueError(
+                f"{source}: all columns must have the same number of rows, but {first!r} has "
+                f"{len(columns[first])} and {name!r} has {len(cells)}."
+            )
 
 
 def _column_of(cells: np.ndarray[Any, Any]) -> Column:

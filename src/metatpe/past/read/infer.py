@@ -30,7 +30,9 @@ from optuna.distributions import (
     IntDistribution,
 )
 
+from metatpe.distributions import require_range
 from metatpe.past.read.frames import MAX_CHOICES, Column, value_of
+from metatpe.past.read.suspects import suspects
 from metatpe.space import Floats, Mask, Space
 
 KINDS = ("float", "log", "int", "logint", "choice")
@@ -129,6 +131,11 @@ def _chosen(
         return dict(named), []
     names, ids = candidates(columns, objectives)
     remarks = [f"different in every row and left out: {', '.join(ids)}"] if ids else []
+    for name, what in suspects(columns, names).items():
+        remarks.append(
+            f"{name!r} looks like {what} and is read as a parameter; if it is none, give those "
+            "that are as `params`"
+        )
     return dict.fromkeys(names), remarks
 
 
@@ -222,6 +229,8 @@ def distribution(kind: str, low: float, high: float, name: str) -> BaseDistribut
     """
     if kind not in KINDS[:-1]:
         raise ValueError(f"{name}: {kind!r} is no kind of parameter; they are {', '.join(KINDS)}.")
+    if not (math.isfinite(low) and math.isfinite(high)):
+        raise ValueError(f"{name}: a range needs two finite numbers, not {low:g} and {high:g}.")
     if low > high:
         raise ValueError(f"{name}: the range from {low:g} to {high:g} is empty.")
     is_log = kind.startswith("log")
@@ -230,10 +239,10 @@ def distribution(kind: str, low: float, high: float, name: str) -> BaseDistribut
             raise ValueError(f"{name}: {low:g} to {high:g} is no range of whole numbers.")
         if is_log and low < 1:
             raise ValueError(f"{name}: a log scale of whole numbers starts at 1, not at {low:g}.")
-        return IntDistribution(int(low), int(high), log=is_log)
+        return require_range(name, IntDistribution(int(low), int(high), log=is_log))
     if is_log and low <= 0:
         raise ValueError(f"{name}: a log scale needs positive values, but there is {low:g}.")
-    return FloatDistribution(low, high, log=is_log)
+    return require_range(name, FloatDistribution(low, high, log=is_log))
 
 
 def _checked(cells: Floats, given: BaseDistribution, name: str, source: str) -> BaseDistribution:

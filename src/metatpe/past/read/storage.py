@@ -37,8 +37,12 @@ StorageName = str | os.PathLike[str] | BaseStorage
 _SECONDS = 5  # to wait for a server
 _SQLITE = b"SQLite format 3\x00"
 _ENDINGS = {"sqlite": (".db", ".sqlite", ".sqlite3"), "journal": (".log", ".journal", ".jsonl")}
+_DIALECTS = "sqlite|postgres|postgresql|mysql|mariadb|mssql|oracle|grpc|redis"
+_SCHEME = rf"(?:{_DIALECTS})(?:\+\w+)?:/*|\w[\w+.-]*:/+"
 _PASSWORDS = (
     re.compile(r"(?<=://)([^/?#:]*:)(?P<secret>.*)(?=@)"),  # greedy: a password may hold an @
+    # The same of a mistyped URL, as in postgresql:/user:password@host or user:password@host.
+    re.compile(rf"((?:{_SCHEME})?[^\s:/@]*:)(?P<secret>\S*)(?=@)"),
     re.compile(r"(?i)((?:password|passwd|pwd)=)(?P<secret>[^&#]*)"),
 )
 
@@ -65,6 +69,8 @@ def open_storage(storage: StorageName, *, create: bool = False) -> BaseStorage:
             return _open_proxy(name)
         if "://" in name:
             return _open_database(name, create=create)
+        if masked(name) != name:
+            raise StorageError(_no_storage(name))  # a mistyped URL, not a file
         return _open_file(name, create=create)
 
 
@@ -117,14 +123,14 @@ def _open_proxy(url: str) -> BaseStorage:
     except ValueError:
         host = port = None
     if not host or port is None:
-        raise StorageError(f"{url} is not a gRPC proxy; write grpc://host:port.")
+        raise StorageError(f"{masked(url)} is not a gRPC proxy; write grpc://host:port.")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ExperimentalWarning)
         proxy = GrpcStorageProxy(host=host, port=port)
     try:
         proxy.wait_server_ready(timeout=_SECONDS)
     except ConnectionError:
-        raise StorageError(f"no gRPC proxy answers at {url}.") from None
+        raise StorageError(f"no gRPC proxy answers at {masked(url)}.") from None
     return proxy
 
 
@@ -147,14 +153,18 @@ def _parsed(url: str) -> URL:
     try:
         parsed = make_url(url)
     except (ValueError, SQLAlchemyError):
-        raise StorageError(
-            f"{masked(url)} is not a storage; write a URL such as sqlite:///studies.db, "
-            "or the path of a journal."
-        ) from None
+        raise StorageError(_no_storage(url)) from None
     if "@" in (parsed.host or "") + (parsed.database or "") and parsed.password:
         # A part of the password would be taken for the host, and be printed.
         raise StorageError(f"{masked(url)}: write an @ in the password as %40.")
     return parsed
+
+
+def _no_storage(name: str) -> str:
+    return (
+        f"{masked(name)} is not a storage; write a URL such as sqlite:///studies.db, "
+        "or the path of a journal."
+    )
 
 
 def _check_sqlite_file(path: str | None) -> None:

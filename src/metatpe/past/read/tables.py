@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from metatpe.past.read.frames import Column
 from metatpe.past.read.infer import Given, understand
 from metatpe.past.task import Task
+from metatpe.text import visible
 
 _logger = logging.getLogger(__name__)
 
@@ -33,8 +34,8 @@ def task_of(
         numbers=table.numbers,
     )
     for remark in table.remarks:
-        _logger.warning("%s: %s.", source, remark)
-    _logger.info("%s was read as %s", source, task.describe())
+        _logger.warning("%s: %s.", visible(source), visible(remark))
+    _logger.info("%s was read as %s", visible(source), task.describe())
     return task
 
 

@@ -82,8 +82,11 @@ def _parts(
     path: Path, rest: bytes, keys: set[str], arrays: set[str]
 ) -> tuple[dict[str, Any], dict[str, Floats]]:
     text, _, numbers = rest.partition(b"\n")
-    header = json.loads(text)
-    shapes = dict(header.pop("arrays", []))
+    try:
+        header = json.loads(text)
+        shapes = {name: _shape(shape) for name, shape in header.pop("arrays", [])}
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        raise ValueError(f"{path} is not a task that metatpe saved: its header is odd.") from None
     if odd := sorted((header.keys() ^ keys) | (shapes.keys() ^ arrays)):
         raise ValueError(f"{path} is a saved task with unknown or missing parts: {odd}.")
     sizes = {name: math.prod(shape) for name, shape in shapes.items()}
@@ -93,6 +96,12 @@ def _parts(
     parts = np.split(flat, np.cumsum(list(sizes.values()))[:-1])
     named = zip(shapes.items(), parts, strict=True)
     return header, {name: part.reshape(shape) for (name, shape), part in named}
+
+
+def _shape(shape: Any) -> list[int]:
+    if not all(isinstance(n, int) and n >= 0 for n in shape):
+        raise ValueError(f"{shape} is not the shape of an array.")
+    return list(shape)
 
 
 def _digest(content: bytes) -> bytes:
