@@ -280,32 +280,63 @@ def _distribution(placeholder: str) -> BaseDistribution:
 
 
 def _run(arguments: list[str], environment: dict[str, str], out: Any, err: Any) -> int:
-    """Run a command in a group of its own, which ends with it, and return its exit code."""
-    process = subprocess.Popen(
-        arguments,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=out,
-        stderr=err,
-        start_new_session=True,
-    )
-    try:
-        return process.wait()
-    except BaseException:
-        _end(process, signal.SIGTERM)
+    """Run a command in a group of processes of its own; return its exit code.
+
+    If this process is interrupted or killed, the whole group ends.
+    """
+    with _watcher() as group:
+        process = subprocess.Popen(
+            arguments,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=err,
+            process_group=group,
+        )
         try:
-            process.wait(_SECONDS)
-        except subprocess.TimeoutExpired:
-            _end(process, getattr(signal, "SIGKILL", signal.SIGTERM))
-        raise
+            return process.wait()
+        except BaseException:
+            _end(process, group, signal.SIGTERM)
+            try:
+                process.wait(_SECONDS)
+            except subprocess.TimeoutExpired:
+                _end(process, group, getattr(signal, "SIGKILL", signal.SIGTERM))
+            raise
 
 
-def _end(process: subprocess.Popen[bytes], number: int) -> None:
+@contextlib.contextmanager
+def _watcher() -> Iterator[int | None]:
+    """Start a group of processes that is killed if this process dies; yield its number.
+
+    Its first member is a shell that reads from a pipe of this process. When the pipe closes
+    without a line, this process is no more. No child of ours inherits our end of the pipe.
+    """
+    if os.name != "posix":
+        yield None
+        return
+    watcher = subprocess.Popen(
+        ["/bin/sh", "-c", "trap '' TERM INT HUP; read -r line || kill -KILL 0"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        process_group=0,
+    )
+    assert watcher.stdin is not None
+    try:
+        yield watcher.pid
+    finally:
+        with contextlib.suppress(BrokenPipeError):
+            watcher.stdin.write(b"end\n")
+            watcher.stdin.close()
+        watcher.wait()
+
+
+def _end(process: subprocess.Popen[bytes], group: int | None, number: int) -> None:
     with contextlib.suppress(ProcessLookupError):
-        if hasattr(os, "killpg"):
-            os.killpg(process.pid, number)
-        else:
+        if group is None:
             process.send_signal(number)
+        else:
+            os.killpg(group, number)
 
 
 def ending(code: int | None) -> str:

@@ -20,7 +20,7 @@ import re
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from optuna.exceptions import ExperimentalWarning, StorageInternalError
@@ -132,11 +132,14 @@ def _open_database(url: str, *, create: bool) -> BaseStorage:
     parsed = _parsed(url)
     if parsed.drivername.startswith("sqlite") and not create:
         _check_sqlite_file(parsed.database)
-    options = None
+    options: dict[str, Any] = {}
+    if not parsed.drivername.startswith("sqlite"):
+        # A connection that broke while nobody used it, as when the server restarts, is replaced.
+        options["pool_pre_ping"] = True
     if parsed.drivername in ("postgresql", "postgresql+psycopg", "postgresql+psycopg2"):
         # Without it a host that does not answer at all is waited for by the minute.
         seconds = int(str(parsed.query.get("connect_timeout", _SECONDS)))
-        options = {"connect_args": {"connect_timeout": seconds}}
+        options["connect_args"] = {"connect_timeout": seconds}
     return as_storage(RDBStorage(url, options, skip_table_creation=not create))
 
 
@@ -174,7 +177,9 @@ def _open_file(name: str, *, create: bool) -> BaseStorage:
     if kind == "sqlite":
         return _open_database(f"sqlite:///{name}", create=create)
     try:
-        return JournalStorage(JournalFileBackend(name))
+        # Absolute, because the lock is a link to this path, which Optuna follows to see how old it
+        # is. A relative link in another folder leads nowhere: a killed process keeps its lock.
+        return JournalStorage(JournalFileBackend(str(path.absolute())))
     except (ValueError, KeyError, TypeError) as error:
         raise StorageError(f"{name} is not a journal of Optuna, or damaged ({error}).") from None
 
