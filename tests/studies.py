@@ -224,7 +224,18 @@ def postgresql_server(folder: Path) -> Iterator[Server]:
     pytest.importorskip("psycopg")
     server = pgserver.get_server(folder, cleanup_mode="delete")
     url = server.get_uri().replace("postgresql://", "postgresql+psycopg://")
-    yield Server(url, server.stop, server.ensure_postgres_running)
+
+    # Another session of pytest takes the permissions of the folders above from the server's user.
+    def stop() -> None:
+        server.ensure_pgdata_inited()
+        server.stop()
+
+    def start() -> None:
+        server.ensure_pgdata_inited()
+        server.ensure_postgres_running()
+
+    yield Server(url, stop, start)
+    server.ensure_pgdata_inited()
     server.cleanup()
 
 

@@ -8,6 +8,7 @@ import typer
 
 import metatpe
 from metatpe.cli import bench, dashboard, demo, report, reproduce, suggest, tasks, tune
+from metatpe.tuning.objective import tolerate_any_text
 
 app = typer.Typer(
     help="Hyperparameter search that starts from what earlier searches learned.",
@@ -23,6 +24,7 @@ def _root(
         bool, typer.Option("--version", help="Print the version and stop.")
     ] = False,
 ) -> None:
+    tolerate_any_text()
     if version:
         print(f"metatpe {metatpe.__version__}")
         raise typer.Exit

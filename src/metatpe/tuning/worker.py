@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import signal
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
@@ -29,7 +30,13 @@ from optuna.trial import Trial, TrialState
 
 from metatpe.past.read.storage import StorageError, study_errors
 from metatpe.study.record import MAX_CHARACTERS
-from metatpe.tuning.objective import Command, EvaluationError, Function, Output
+from metatpe.tuning.objective import (
+    Command,
+    EvaluationError,
+    Function,
+    Output,
+    tolerate_any_text,
+)
 from metatpe.tuning.outcome import Outcome, keep
 from metatpe.tuning.owner import Owner, this_process
 from metatpe.tuning.patience import Patience, PatientStorage
@@ -106,6 +113,8 @@ def _end(*_: object) -> None:
 def work(connection: Connection, objective: Function | Command) -> None:
     """Evaluate trials until the parent tells it to stop, or has died."""
     signal.signal(signal.SIGTERM, _end)
+    os.dup2(2, 1)  # what an objective prints when it is imported is not the output of the command
+    tolerate_any_text()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     logger = logging.getLogger("metatpe")
     logger.propagate = False
