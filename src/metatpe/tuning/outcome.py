@@ -88,8 +88,9 @@ def _write(path: Path, text: str) -> Path:
     with part.open("w", encoding="utf-8") as file:
         file.write(text)
         file.flush()
+        part.replace(path)  # first, because a worker is killed more often than the power goes
         os.fsync(file.fileno())
-    return part.replace(path)
+    return path
 
 
 def restore(study: Study) -> list[int]:

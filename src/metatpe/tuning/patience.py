@@ -28,11 +28,12 @@ DEFAULT_PATIENCE = 300.0  # seconds
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0  # seconds between two attempts
 _CALL = "metatpe:call"  # a system attribute: which call made this trial
 _SQL = {
-    "OperationalError",
+    "DisconnectionError",
     "InterfaceError",
     "InternalError",
+    "OperationalError",
+    "PendingRollbackError",  # the connection broke in the middle of a transaction
     "TimeoutError",
-    "DisconnectionError",
 }
 # Codes of gRPC that another attempt would get again. UNKNOWN is not one of them: it is what the
 # proxy answers while its own database is away.
@@ -159,6 +160,7 @@ class PatientStorage(BaseStorage):
             if self._name.startswith("grpc://"):
                 # A channel that has failed waits longer and longer before it connects again.
                 self.behind = open_storage(self._name)
+            self.behind.remove_session()
             return (again or call)()
 
         return self._patience.insist(self._name, call, once_more)
