@@ -106,6 +106,7 @@ def test_a_database_that_restarts_during_an_evaluation_costs_nothing(server: Ser
         Path("go").touch()
         answer = ended(command)
     assert answer.code == 0, answer
+    assert "Trying again" not in answer.out  # connections are checked before they are used
     assert states(server.url) == ["COMPLETE"] * 4
 
 
@@ -267,7 +268,7 @@ def test_a_hopeless_command_shows_the_end_of_its_errors() -> None:
     new = ("tune", "--study", "new", "--storage", SQLITE, "--jobs", 2, "--trials", 9)
     answer = metatpe(*new, *what)
     assert answer.code == 2, answer
-    assert "in the same way: the command ended with exit code 2." in answer.err
+    assert "in the same way: the command ended with exit code 2; correct this" in answer.err
     assert "nowhere.py': [Errno 2] No such file or directory" in answer.out
     assert optuna.get_all_study_names(SQLITE) == []
     answer = metatpe(*new, "--keep-going", *what)

@@ -52,6 +52,11 @@ class Outcome:
         study.add_trial(self._again(trial))  # it was taken for dead; its result counts nonetheless
         return True
 
+    def is_of(self, study: Study) -> bool:
+        """Return whether the study has the trial, and not one of the same number."""
+        trials = study.get_trials(deepcopy=False)
+        return self.number < len(trials) and self.owner in owners_of(trials[self.number])
+
     def _again(self, trial: FrozenTrial) -> FrozenTrial:
         return create_trial(
             values=_floats(self.values),
@@ -101,11 +106,7 @@ def restore(study: Study) -> list[int]:
     """
     restored = []
     for path, outcome in _kept(study.study_name):
-        trials = study.get_trials(deepcopy=False)
-        is_of_study = outcome.number < len(trials) and outcome.owner in owners_of(
-            trials[outcome.number]
-        )
-        if is_of_study and not is_alive(outcome.owner):
+        if not is_alive(outcome.owner) and outcome.is_of(study):
             if outcome.store(study):
                 restored.append(outcome.number)
             path.unlink(missing_ok=True)

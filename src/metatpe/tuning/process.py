@@ -24,6 +24,7 @@ class WorkerProcess:
         connection: The pipe to it.
         number: The trial that it evaluates, if any.
         is_idle: Whether it waits for permission to ask for a trial.
+        idle_since: When it last began to wait for it.
         is_dismissed: Whether it was told that there is nothing left to do.
         trouble: Why it gave up, if it did.
     """
@@ -34,6 +35,7 @@ class WorkerProcess:
         self.process: BaseProcess = spawn.Process(target=work, args=(theirs, objective))
         self.number: int | None = None
         self.is_idle = False
+        self.idle_since = 0.0
         self.is_dismissed = False
         self.trouble: str | None = None
         with handling(signal.SIGINT, signal.SIG_IGN):  # not for it: the parent ends it
@@ -69,6 +71,7 @@ class WorkerProcess:
         match message:
             case Idle():
                 self.is_idle, self.number = True, None
+                self.idle_since = time.monotonic()
             case Asked(number):
                 self.number = number
             case Finished():

@@ -259,7 +259,7 @@ class Tuner:
         elif self._turn.take():
             self._recover(study)
             if self._n_left(study):
-                self._asking = idle[0]
+                self._asking = min(idle, key=lambda worker: worker.idle_since)
                 self._asking.answer(True)
             else:
                 self._turn.give_back()
@@ -339,8 +339,8 @@ class Tuner:
             self._failures = None
         elif len(self._failures) == _N_HOPELESS:
             raise HopelessError(
-                f"the first {_N_HOPELESS} trials failed in the same way: {errors.pop()} "
-                "(--keep-going goes on nonetheless.)",
+                f"the first {_N_HOPELESS} trials failed in the same way: "
+                f"{str(errors.pop()).rstrip('.')}; correct this, or go on with --keep-going.",
                 trial.user_attrs.get(OUTPUT, ""),
             )
 

@@ -113,7 +113,8 @@ def _end(*_: object) -> None:
 def work(connection: Connection, objective: Function | Command) -> None:
     """Evaluate trials until the parent tells it to stop, or has died."""
     signal.signal(signal.SIGTERM, _end)
-    os.dup2(2, 1)  # what an objective prints when it is imported is not the output of the command
+    with contextlib.suppress(OSError):
+        os.dup2(2, 1)  # what an objective prints when it is imported is not our own output
     tolerate_any_text()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     logger = logging.getLogger("metatpe")

@@ -17,6 +17,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import time
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -140,7 +141,21 @@ def _open_database(url: str, *, create: bool) -> BaseStorage:
         # Without it a host that does not answer at all is waited for by the minute.
         seconds = int(str(parsed.query.get("connect_timeout", _SECONDS)))
         options["connect_args"] = {"connect_timeout": seconds}
+    for _ in range(_SECONDS if create else 0):
+        try:
+            return as_storage(RDBStorage(url, options))
+        except Exception as error:
+            if not _is_made_by_another(error):
+                raise
+        time.sleep(1.0)
     return as_storage(RDBStorage(url, options, skip_table_creation=not create))
+
+
+def _is_made_by_another(error: BaseException) -> bool:
+    """Return whether another process makes Optuna's tables at the same time."""
+    if "already exists" in str(error) or type(error).__name__ == "IntegrityError":
+        return True
+    return error.__cause__ is not None and _is_made_by_another(error.__cause__)
 
 
 def _parsed(url: str) -> URL:
