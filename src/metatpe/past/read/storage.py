@@ -153,7 +153,9 @@ def _open_database(url: str, *, create: bool) -> BaseStorage:
 
 def _is_made_by_another(error: BaseException) -> bool:
     """Return whether another process makes Optuna's tables at the same time."""
-    if "already exists" in str(error) or type(error).__name__ == "IntegrityError":
+    text = str(error)
+    is_half_done = "already exists" in text or "version_info" in text
+    if is_half_done or type(error).__name__ == "IntegrityError":
         return True
     return error.__cause__ is not None and _is_made_by_another(error.__cause__)
 
