@@ -30,9 +30,10 @@ from metatpe.past.read.tables import directions_of
 from metatpe.study.record import record_of
 from metatpe.study.trials import front_of
 from metatpe.tuning.claims import is_done
+from metatpe.tuning.hope import HopelessError
 from metatpe.tuning.objective import parse
 from metatpe.tuning.patience import DEFAULT_PATIENCE
-from metatpe.tuning.tuner import HopelessError, SamplerName, Tuner, Tuning
+from metatpe.tuning.tuner import SamplerName, Tuner, Tuning
 from metatpe.tuning.worker import ERROR
 from metatpe.viz.style import value_text
 from metatpe.viz.weights import described

@@ -11,6 +11,7 @@ import contextlib
 import hashlib
 import os
 import tempfile
+import time
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
@@ -20,8 +21,13 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
 from metatpe.past.read.storage import StorageError
-from metatpe.study.access import fixed_params, is_enqueued, set_user_attributes
-from metatpe.tuning.owner import is_abandoned, owners_of
+from metatpe.study.access import (
+    fixed_params,
+    is_enqueued,
+    set_system_attributes,
+    set_user_attributes,
+)
+from metatpe.tuning.owner import ALIVE, is_abandoned, owners_of
 
 STOPPED = "metatpe:stopped"  # a user attribute of a trial that was not evaluated to its end
 
@@ -67,10 +73,17 @@ def abandoned(study: Study, run: str) -> list[FrozenTrial]:
     return [t for t in running if is_abandoned(t) and all(o.run != run for o in owners_of(t))]
 
 
-def left_behind(study: Study, run: str) -> list[FrozenTrial]:
-    """Return the running trials of a run, whose workers have all ended."""
+def unfinished(study: Study, run: str) -> list[FrozenTrial]:
+    """Return the trials of a run that are not finished; without workers, they never will be."""
     running = study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
     return [t for t in running if any(owner.run == run for owner in owners_of(t))]
+
+
+def give_sign_of_life(study: Study, run: str) -> None:
+    """Tell runs on other machines that the trials of a run are being evaluated."""
+    for trial in unfinished(study, run):
+        with contextlib.suppress(UpdateFinishedTrialError):
+            set_system_attributes(study, trial, {ALIVE: time.time()})
 
 
 def end(

@@ -12,7 +12,6 @@ any more ends, and the others go on.
 
 from __future__ import annotations
 
-import contextlib
 import signal
 import tempfile
 import time
@@ -25,7 +24,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import optuna
-from optuna.exceptions import UpdateFinishedTrialError
 from optuna.samplers import BaseSampler
 from optuna.storages import BaseStorage
 from optuna.study import Study, StudyDirection
@@ -35,24 +33,17 @@ from metatpe.past.read.storage import StorageError, open_storage, plain_errors, 
 from metatpe.past.read.studies import load_tasks
 from metatpe.samplers.meta_tpe import MetaTPESampler
 from metatpe.samplers.transfer import TransferSampler
-from metatpe.study.access import set_system_attributes
-from metatpe.tuning.claims import (
-    Turn,
-    abandoned,
-    counted,
-    end,
-    is_surplus,
-    left_behind,
-    withdraw,
-)
+from metatpe.tuning.claims import Turn, counted, end, give_sign_of_life, is_surplus, withdraw
+from metatpe.tuning.hope import FirstTrials, HopelessError
 from metatpe.tuning.objective import Command, Function, ending
 from metatpe.tuning.outcome import restore
-from metatpe.tuning.owner import ALIVE, SIGN_OF_LIFE, owners_of
+from metatpe.tuning.owner import SIGN_OF_LIFE, owners_of
 from metatpe.tuning.patience import DEFAULT_PATIENCE, Patience, PatientStorage
 from metatpe.tuning.process import WorkerProcess, end_workers, handling
+from metatpe.tuning.recovery import clear, recover, say_stored
+from metatpe.tuning.remarks import Remarks
 from metatpe.tuning.worker import (
     ERROR,
-    OUTPUT,
     Asked,
     Back,
     Finished,
@@ -67,10 +58,8 @@ SAMPLERS: dict[SamplerName, type[MetaTPESampler] | type[TransferSampler]] = {
     "meta-tpe": MetaTPESampler,
     "transfer": TransferSampler,
 }
-_N_HOPELESS = 3  # trials that fail in the same way, before any other, end a run
 _N_EARLY_DEATHS = 5  # processes that die one after the other before they have a trial end a run
 _SECONDS_TO_STOP = 5.0  # that a storage may be away when a run is stopped
-_OUTAGE = 5.0  # seconds; what follows one sooner is a part of it
 _UNTIL_NEXT_TURN = 0.1  # seconds, while another run begins a trial
 
 
@@ -95,18 +84,6 @@ class Tuning:
     keep_going: bool = False  # also if the first trials fail in the same way
 
 
-class HopelessError(ValueError):
-    """The first trials failed in the same way.
-
-    Attributes:
-        output: The end of what the last of them printed.
-    """
-
-    def __init__(self, message: str, output: str) -> None:
-        super().__init__(message)
-        self.output = output
-
-
 class Tuner:
     """Tunes one study; calls `finished` and `remark` while it does.
 
@@ -124,18 +101,15 @@ class Tuner:
     ) -> None:
         self._tuning = tuning
         self._finished = finished
-        self._remark = remark
-        self._remarks: set[str] = set()
+        self._remarks = Remarks(remark, tuning.patience)
         self._workers: list[WorkerProcess] = []
         self._asking: WorkerProcess | None = None
         self._turn = Turn(tuning.storage, tuning.study)
         self._id = uuid.uuid4().hex[:12]
-        self._patience = Patience(0.0, self._wait, self._resume)
-        self._waiting: set[WorkerProcess | None] = set()  # for the storage; None is the parent
-        self._is_away, self._away_until = False, -_OUTAGE  # the storage, as it was last said
+        self._patience = Patience(0.0, self._remarks.wait, self._remarks.resume)
         self._trouble: StorageError | None = None  # then no trial is begun any more
         self._n_early_deaths = 0
-        self._failures: list[FrozenTrial] | None = []  # None: at least one trial did not fail so
+        self._first_trials = FirstTrials()
         self._next_sign = 0.0
         self.is_stopped = False
         known = self._known_study()
@@ -228,6 +202,8 @@ class Tuner:
         except StorageError as error:
             self._trouble = self._trouble or error
             self._patience.seconds = 0.0  # once is enough, while workers end what they do
+            if self._asking is None:
+                self._turn.give_back()
 
     def _wait_for_messages(self) -> list[WorkerProcess]:
         is_idle = any(worker.is_idle for worker in self._workers)
@@ -248,8 +224,9 @@ class Tuner:
 
     def _let_one_ask(self, study: Study, until: float | None) -> None:
         """Let an idle worker ask, unless another one does; dismiss all when all is done."""
-        if self._trouble is None:
-            self._give_sign_of_life(study)
+        if self._trouble is None and time.monotonic() > self._next_sign:
+            self._next_sign = time.monotonic() + SIGN_OF_LIFE
+            give_sign_of_life(study, self._id)
         idle = [worker for worker in self._workers if worker.is_idle]
         if not idle or self._asking is not None:
             return
@@ -257,35 +234,13 @@ class Tuner:
         if self._trouble is not None or is_over:
             _dismiss(idle)
         elif self._turn.take():
-            self._recover(study)
+            recover(study, self._id, self._remarks.say)
             if self._n_left(study):
                 self._asking = min(idle, key=lambda worker: worker.idle_since)
                 self._asking.answer(True)
             else:
                 self._turn.give_back()
                 _dismiss(idle)
-
-    def _give_sign_of_life(self, study: Study) -> None:
-        """Tell runs on other machines that the trials of this one are being evaluated."""
-        if time.monotonic() < self._next_sign:
-            return
-        self._next_sign = time.monotonic() + SIGN_OF_LIFE
-        for trial in left_behind(study, self._id):
-            with contextlib.suppress(UpdateFinishedTrialError):
-                set_system_attributes(study, trial, {ALIVE: time.time()})
-
-    def _recover(self, study: Study) -> None:
-        """Store results of earlier runs, and enqueue what their dead processes were evaluating."""
-        self._say_stored(restore(study))
-        numbers = [t.number for t in abandoned(study, self._id) if withdraw(study, t)]
-        if numbers:
-            self._remark(
-                f"{_trials(numbers)}: the process is gone; marked as failed, and enqueued again."
-            )
-
-    def _say_stored(self, numbers: Sequence[int]) -> None:
-        if numbers:
-            self._remark(f"{_trials(numbers)}: stored the result that was kept in a file.")
 
     def _begin(self, worker: WorkerProcess, study: Study) -> None:
         """Let a worker evaluate the trial that it asked for, unless the study has enough."""
@@ -315,11 +270,11 @@ class Tuner:
             return
         match message:
             case Remark(text):
-                self._remark_once(text)
+                self._remarks.once(text)
             case Waiting(text):
-                self._wait(text, worker)
+                self._remarks.wait(text, worker)
             case Back():
-                self._resume(worker)
+                self._remarks.resume(worker)
             case Ready():
                 worker.send(given)
             case Asked():
@@ -331,32 +286,21 @@ class Tuner:
         """Show a trial that has ended; stop if the first ones fail in the same way."""
         trial = study.get_trials(deepcopy=False)[number]
         self._finished(trial, study)
-        if self._failures is None or self._tuning.keep_going:
-            return
-        self._failures.append(trial)
-        errors = {t.user_attrs.get(ERROR) for t in self._failures}
-        if trial.state != TrialState.FAIL or len(errors) > 1:
-            self._failures = None
-        elif len(self._failures) == _N_HOPELESS:
-            raise HopelessError(
-                f"the first {_N_HOPELESS} trials failed in the same way: "
-                f"{str(errors.pop()).rstrip('.')}; correct this, or go on with --keep-going.",
-                trial.user_attrs.get(OUTPUT, ""),
-            )
+        if not self._tuning.keep_going:
+            self._first_trials.add(trial)
 
     def _bury(self, worker: WorkerProcess, study: Study) -> None:
         """Take note that a worker has ended, and replace it if it died."""
         self._workers.remove(worker)
-        self._waiting.discard(worker)
+        self._remarks.forget(worker)
         worker.process.join()
         if self._asking is worker:
             self._end_turn()
         if worker.trouble is not None:
             if self._workers or self._trouble is not None:
-                self._remark_once(worker.trouble)
-            self._trouble = self._trouble or (
-                None if self._workers else StorageError(worker.trouble)
-            )
+                self._remarks.once(worker.trouble)
+            else:
+                self._trouble = StorageError(worker.trouble)
         elif not worker.is_dismissed:
             self._replace(worker, study)
 
@@ -368,36 +312,12 @@ class Tuner:
             raise ValueError(f"{ended} before its trial began.")
         if self._trouble is None:
             self._workers.append(WorkerProcess(self._tuning.objective))
-        restored = restore(study)  # it may have had the result already
         if dead.number is not None:
+            restore(study)  # it may have had its result already
             trial = study.get_trials(deepcopy=False)[dead.number]
             end(study, trial, TrialState.FAIL, attributes={ERROR: f"{ended}."})
             self._end_trial(dead.number, study)
-        self._say_stored([number for number in restored if number != dead.number])
-        for trial in left_behind(study, self._id):
-            if any(owner.pid == dead.process.pid for owner in owners_of(trial)):
-                withdraw(study, trial)  # it had asked for it, but not said so
-
-    # The storage
-
-    def _wait(self, text: str, who: WorkerProcess | None = None) -> None:
-        self._waiting.add(who)
-        # Workers notice one outage at different times, and some say so when it is over.
-        if not self._is_away and time.monotonic() > self._away_until + _OUTAGE:
-            self._is_away = True
-            seconds = self._tuning.patience
-            self._remark(f"{text} Trying again for {seconds:g} seconds; results are kept.")
-
-    def _resume(self, who: WorkerProcess | None = None) -> None:
-        self._waiting.discard(who)
-        if self._is_away and not self._waiting:
-            self._is_away, self._away_until = False, time.monotonic()
-            self._remark("the storage answers again.")
-
-    def _remark_once(self, text: str) -> None:
-        if text not in self._remarks:
-            self._remarks.add(text)
-            self._remark(text)
+        clear(study, self._id, dead.process.pid)  # it may have asked for a trial, and not said so
 
     def _leave(self, study: Study, *, is_hopeless: bool) -> None:
         """Fail what was being evaluated, and enqueue it for the next time.
@@ -413,20 +333,12 @@ class Tuner:
                 study_name=study.study_name, storage=open_storage(self._tuning.storage)
             )
             return
-        self._say_stored(restore(study))
-        for trial in left_behind(study, self._id):
-            withdraw(study, trial)
+        say_stored(clear(study, self._id), self._remarks.say)
 
 
 def _dismiss(workers: Sequence[WorkerProcess]) -> None:
     for worker in workers:
         worker.dismiss()
-
-
-def _trials(numbers: Sequence[int]) -> str:
-    """Return the numbers of trials in words, the first ten of them."""
-    shown = ", ".join(map(str, numbers[:10])) + (", ..." if len(numbers) > 10 else "")
-    return f"trial {shown}" if len(numbers) == 1 else f"{len(numbers)} trials ({shown})"
 
 
 def _open_study(tuning: Tuning, storage: BaseStorage | None, sampler: BaseSampler | None) -> Study:
