@@ -22,7 +22,7 @@ distance from every choice in a categorical one. A column that a task never used
 kernel.
 
 Shapes: X (n, d) points of the unit cube, NaN where missing; features (n, p), a categorical column
-of K choices has K of them; y (n,).
+of K choices has K of them, or two where K is large; y (n,).
 """
 
 from __future__ import annotations
@@ -40,27 +40,41 @@ from metatpe.space import Columns, Floats, Ints, Mask
 LEAST_NOISE = 1e-6
 _JITTER = 1e-6
 _MAX_CACHED = 1 << 14  # pairs of points that are looked at together
+_MAX_ONE_HOT = 64  # choices; of more, numbers are compared, which needs no feature per choice
 LENGTHS = (math.log(0.01), math.log(100.0))  # bounds of log l
 NOISES = (math.log(LEAST_NOISE), 0.0)  # and of log s^2
 NOISE, NOISE_SPREAD = -6.0, 2.0  # the prior of log s^2
 
 
 class Encoder:
-    """Points of the unit cube as features between which distances are Euclidean."""
+    """Points of the unit cube as features between which `squared_distances` are taken.
+
+    All features are at least 0, but for one kind: a categorical column of many choices has two
+    features, 1 plus the number of the choice (0: missing) and -1. The negative one tells
+    `squared_distances` that the one before it is compared, not subtracted.
+    """
 
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
         sizes = np.where(columns.is_categorical, columns.n_cells, 1)
+        sizes = np.where(sizes > _MAX_ONE_HOT, 2, sizes)
         self.owner: Ints = np.repeat(np.arange(len(columns)), sizes)  # (p,), feature -> column
 
     def __call__(self, X: Floats) -> Floats:  # (n, d) -> (n, p)
         """Return the features of points."""
         parts = [np.where(np.isnan(x), 0.5, x)[:, None] for x in X.T]
         for j in self._columns.categorical:
-            k, cell = int(self._columns.n_cells[j]), self._columns.cells(X[:, j], j)
-            is_cell = np.where(cell[:, None] < 0, 1.0 / k, cell[:, None] == np.arange(k))
-            parts[j] = is_cell * math.sqrt(0.5)
+            parts[j] = self._choices(
+                self._columns.cells(X[:, j], j), int(self._columns.n_cells[j])
+            )
         return np.hstack(parts)
+
+    @staticmethod
+    def _choices(cell: Ints, k: int) -> Floats:  # (n,) -> (n, k) or (n, 2)
+        if k > _MAX_ONE_HOT:
+            return np.column_stack([cell + 1.0, np.full(len(cell), -1.0)])
+        is_cell = np.where(cell[:, None] < 0, 1.0 / k, cell[:, None] == np.arange(k))
+        return is_cell * math.sqrt(0.5)
 
 
 @dataclass(frozen=True, eq=False)
@@ -248,7 +262,25 @@ def inverse(factor: Floats) -> Floats:  # (n, n)
 
 
 def squared_distances(a: Floats, b: Floats) -> Floats:  # (n, p), (k, p) -> (n, k)
-    """Return the squared distance of each of a and each of b."""
+    """Return the squared distance of each of a and each of b, scaled features (see `Encoder`)."""
+    marks = np.flatnonzero((a[:1] < 0.0).any(axis=0))
+    if not len(marks):
+        return _euclidean(a, b)
+    rest = np.delete(np.arange(a.shape[1]), [marks, marks - 1])
+    squares = _euclidean(a[:, rest], b[:, rest])
+    for j in marks:
+        squares += _between_choices(a[:, j - 1], b[:, j - 1], -float(a[0, j]))
+    return squares
+
+
+def _between_choices(a: Floats, b: Floats, scale: float) -> Floats:  # (n,), (k,) -> (n, k)
+    """Return 1 for two choices, 0 for the same, 1/2 where one of them is missing; all scaled."""
+    differ = np.abs(a[:, None] - b) > scale / 2  # what was scaled and back is not quite a number
+    differ_by_half = differ & ((a[:, None] < scale / 2) | (b < scale / 2))
+    return np.asarray((differ - 0.5 * differ_by_half) * scale**2)
+
+
+def _euclidean(a: Floats, b: Floats) -> Floats:  # (n, p), (k, p) -> (n, k)
     squares = a @ (-2.0 * b.T)
     squares += np.einsum("ij,ij->i", a, a)[:, None]
     squares += np.einsum("ij,ij->i", b, b)
