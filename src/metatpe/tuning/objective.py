@@ -292,59 +292,65 @@ def _run(arguments: list[str], environment: dict[str, str], out: Any, err: Any) 
 
     If this process is interrupted or killed, the whole group ends.
     """
-    with _watcher() as group:
+    with _watcher() as watch:
         process = subprocess.Popen(
             arguments,
             env=environment,
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=err,
-            process_group=group,
+            start_new_session=True,
         )
+        watch(process.pid)
         try:
             return process.wait()
         except BaseException:
-            _end(process, group, signal.SIGTERM)
+            _end(process, signal.SIGTERM)
             try:
                 process.wait(_SECONDS)
             except subprocess.TimeoutExpired:
-                _end(process, group, getattr(signal, "SIGKILL", signal.SIGTERM))
+                _end(process, getattr(signal, "SIGKILL", signal.SIGTERM))
             raise
 
 
 @contextlib.contextmanager
-def _watcher() -> Iterator[int | None]:
-    """Start a group of processes that is killed if this process dies; yield its number.
+def _watcher() -> Iterator[Callable[[int], None]]:
+    """Yield a function that takes a group of processes, which is killed if this process dies.
 
-    Its first member is a shell that reads from a pipe of this process. When the pipe closes
-    without a line, this process is no more. No child of ours inherits our end of the pipe.
+    A shell reads the number of the group from a pipe. When the pipe closes without another line,
+    this process is no more: no child of ours inherits our end of the pipe.
     """
     if os.name != "posix":
-        yield None
+        yield lambda group: None
         return
     watcher = subprocess.Popen(
-        ["/bin/sh", "-c", "trap '' TERM INT HUP; read -r line || kill -KILL 0"],
+        ["/bin/sh", "-c", 'read -r group && { read -r line || kill -s KILL -- "-$group"; }'],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        process_group=0,
+        start_new_session=True,
     )
     assert watcher.stdin is not None
-    try:
-        yield watcher.pid
-    finally:
+    pipe = watcher.stdin
+
+    def write(line: object) -> None:
         with contextlib.suppress(BrokenPipeError):
-            watcher.stdin.write(b"end\n")
-            watcher.stdin.close()
-        watcher.wait()
+            pipe.write(f"{line}\n".encode())
+            pipe.flush()
+
+    try:
+        yield write
+    finally:
+        write("end")
+        watcher.communicate()
 
 
-def _end(process: subprocess.Popen[bytes], group: int | None, number: int) -> None:
+def _end(process: subprocess.Popen[bytes], number: int) -> None:
     with contextlib.suppress(ProcessLookupError):
-        if group is None:
-            process.send_signal(number)
+        if hasattr(os, "killpg"):
+            os.killpg(process.pid, number)
         else:
-            os.killpg(group, number)
+            process.send_signal(number)
 
 
 def ending(code: int | None) -> str:
