@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -87,20 +88,20 @@ def database(folder: Path) -> Iterator[tuple[str, Restart]]:
 
 @contextmanager
 def proxy(folder: Path) -> Iterator[tuple[str, Restart]]:
-    """A proxy and the database behind it, of which one after the other is restarted."""
+    """A proxy and the database behind it, which are restarted by turns."""
     pytest.importorskip("grpc")
     port = free_port()
     with database(folder) as (url, restart_database), ExitStack() as proxies:
         open_storage(url, create=True)
         address = proxies.enter_context(grpc_proxy(url, port))
 
-        def restart() -> None:
+        def restart_proxy() -> None:
             proxies.close()
-            restart_database()
             time.sleep(1.0)
             proxies.enter_context(grpc_proxy(url, port))
 
-        yield address, restart
+        restarts = cycle([restart_proxy, restart_database])
+        yield address, lambda: next(restarts)()
 
 
 @contextmanager

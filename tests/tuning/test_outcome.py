@@ -108,6 +108,15 @@ def test_a_result_that_the_storage_has_is_not_stored_again(tmp_path: Path) -> No
     assert kept(tmp_path) == []
 
 
+def test_values_that_the_study_does_not_take_stop_no_later_run(tmp_path: Path) -> None:
+    study = new_study(tmp_path)
+    begin(study)
+    keep(outcome(values=[1.0, 2.0]))
+    assert restore(study) == []
+    assert kept(tmp_path) == []
+    assert not study.trials[0].state.is_finished()
+
+
 def test_a_damaged_file_is_passed_over(tmp_path: Path) -> None:
     study = new_study(tmp_path)
     begin(study)

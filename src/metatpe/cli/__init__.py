@@ -24,7 +24,6 @@ def _root(
         bool, typer.Option("--version", help="Print the version and stop.")
     ] = False,
 ) -> None:
-    tolerate_any_text()
     if version:
         print(f"metatpe {metatpe.__version__}")
         raise typer.Exit
@@ -44,4 +43,5 @@ app.add_typer(bench.app, name="bench")
 
 def main() -> None:
     """Run the command; Ctrl-C ends it without a traceback."""
+    tolerate_any_text()
     app()

@@ -21,6 +21,7 @@ from typing import Any
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
+from metatpe.past.read.storage import StorageError
 from metatpe.tuning.claims import end
 from metatpe.tuning.owner import Owner, is_alive, owners_of
 
@@ -106,11 +107,24 @@ def restore(study: Study) -> list[int]:
     """
     restored = []
     for path, outcome in _kept(study.study_name):
-        if not is_alive(outcome.owner) and outcome.is_of(study):
+        if is_alive(outcome.owner) or not outcome.is_of(study):
+            continue
+        try:
             if outcome.store(study):
                 restored.append(outcome.number)
-            path.unlink(missing_ok=True)
+        except StorageError:
+            raise
+        except ValueError:
+            pass  # the study does not take these values; the trial is one that never ended
+        forget(path)
     return restored
+
+
+def forget(path: Path | None) -> None:
+    """Remove the file of an outcome that the storage has, or that nobody needs any more."""
+    if path is not None:
+        with contextlib.suppress(OSError):
+            path.unlink(missing_ok=True)
 
 
 def _kept(study: str) -> Iterator[tuple[Path, Outcome]]:

@@ -37,7 +37,7 @@ from metatpe.tuning.objective import (
     Output,
     tolerate_any_text,
 )
-from metatpe.tuning.outcome import Outcome, keep
+from metatpe.tuning.outcome import Outcome, forget, keep
 from metatpe.tuning.owner import Owner, this_process
 from metatpe.tuning.patience import Patience, PatientStorage
 
@@ -194,11 +194,6 @@ def _store(study: Study, outcome: Outcome, output: Output) -> None:
     except (ValueError, TypeError) as error:  # the study does not take these values
         _store(study, _failed(outcome, output, str(error)), output)
     except KeyError:  # the study was deleted
-        _remove(kept)
+        forget(kept)
         raise
-    _remove(kept)
-
-
-def _remove(path: Path | None) -> None:
-    if path is not None:
-        path.unlink(missing_ok=True)
+    forget(kept)
