@@ -17,6 +17,7 @@ import optuna
 import pytest
 from commands import Answer, ended, metatpe, running
 from optuna.study import Study
+from optuna.trial import TrialState
 from studies import Server, free_port, grpc_proxy, postgresql_server
 
 from metatpe.past.read.storage import masked, open_storage
@@ -235,6 +236,22 @@ def test_two_runs_of_a_study_begin_as_many_trials_as_one() -> None:
     assert [answer.code for answer in answers] == [0, 0], answers
     assert states("studies.log") == ["COMPLETE"] * 24
     assert all("| front of" in answer.out for answer in answers)  # both had a part in it
+
+
+@pytest.mark.slow
+def test_runs_that_do_not_share_a_machine_withdraw_what_is_too_many() -> None:
+    Path("go").touch()
+    for name in ("one", "two"):
+        Path(name).mkdir()
+    command = arguments("studies.log", "--trials", 24, "--jobs", 2)
+    # The lock that lets runs of one machine take turns is in the folder for temporary files.
+    with running(*command, TMPDIR="one") as one, running(*command, TMPDIR="two") as two:
+        answers = [ended(one), ended(two)]
+    assert [answer.code for answer in answers] == [0, 0], answers
+    trials = study_of("studies.log").trials
+    counted = [t for t in trials if "metatpe:stopped" not in t.user_attrs]
+    assert [t.state for t in counted] == [TrialState.COMPLETE] * 24
+    assert {t.state for t in trials} <= {TrialState.COMPLETE, TrialState.FAIL}
 
 
 # Hope
