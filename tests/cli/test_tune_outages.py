@@ -189,6 +189,24 @@ def test_a_locked_sqlite_file_is_waited_for() -> None:
     assert states(SQLITE) == ["COMPLETE"] * 2
 
 
+def test_the_trouble_of_one_worker_does_not_stop_the_others() -> None:
+    # In one process no file can be opened any more, not even that of the storage.
+    write(
+        "import resource, time\n"
+        "def objective(trial):\n"
+        "    x = trial.suggest_float('x', 0, 1)\n"
+        "    if trial.number == 0: resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3))\n"
+        "    time.sleep(0.2)\n"
+        "    return x\n"
+    )
+    new = ("tune", "train.py:objective", "--study", "new", "--storage", SQLITE)
+    answer = metatpe(*new, "--trials", 5, "--jobs", 2, "--storage-patience", 0.5)
+    assert answer.code == 0, answer
+    assert "studies.db cannot be used: " in answer.out
+    assert states(SQLITE).count("COMPLETE") == 5
+    assert "RUNNING" not in states(SQLITE)
+
+
 # Processes that go away
 
 
