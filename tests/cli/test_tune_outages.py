@@ -246,24 +246,25 @@ def test_a_parent_that_dies_alone_costs_no_result() -> None:
 
 
 def test_two_runs_of_a_study_begin_as_many_trials_as_one() -> None:
-    Path("go").touch()
-    more = ("--trials", 24, "--jobs", 2)
-    command = arguments("studies.log", *more)
+    command = arguments("studies.log", "--trials", 24, "--jobs", 2)
     with running(*command) as one, running(*command) as two:
+        wait_for(lambda: n_files("begun-*") == 4, one)  # both have a part in it
+        Path("go").touch()
         answers = [ended(one), ended(two)]
     assert [answer.code for answer in answers] == [0, 0], answers
     assert states("studies.log") == ["COMPLETE"] * 24
-    assert all("| front of" in answer.out for answer in answers)  # both had a part in it
+    assert all("| front of" in answer.out for answer in answers)
 
 
 @pytest.mark.slow
 def test_runs_that_do_not_share_a_machine_withdraw_what_is_too_many() -> None:
-    Path("go").touch()
     for name in ("one", "two"):
         Path(name).mkdir()
     command = arguments("studies.log", "--trials", 24, "--jobs", 2)
     # The lock that lets runs of one machine take turns is in the folder for temporary files.
     with running(*command, TMPDIR="one") as one, running(*command, TMPDIR="two") as two:
+        wait_for(lambda: n_files("begun-*") == 4, one)
+        Path("go").touch()
         answers = [ended(one), ended(two)]
     assert [answer.code for answer in answers] == [0, 0], answers
     trials = study_of("studies.log").trials
