@@ -10,8 +10,16 @@ import pytest
 from optuna.trial import FrozenTrial, TrialState, create_trial
 from studies import start_python
 
-from metatpe.tuning.claims import STOPPED, Turn, abandoned, counted, is_surplus, withdraw
-from metatpe.tuning.owner import Owner, claim, this_process
+from metatpe.tuning.claims import (
+    STOPPED,
+    Turn,
+    abandoned,
+    counted,
+    give_sign_of_life,
+    is_surplus,
+    withdraw,
+)
+from metatpe.tuning.owner import ALIVE, Owner, claim, this_process
 
 OTHER = this_process("other")
 GONE = replace(OTHER, pid=OTHER.pid + 1, started="before")
@@ -71,6 +79,16 @@ def test_only_trials_of_other_runs_that_are_gone_are_abandoned() -> None:
     for owner in (OTHER, GONE, replace(GONE, run="own"), None):
         study.add_trial(trial(0, RUNNING, owner))
     assert [t.number for t in abandoned(study, "own")] == [1]
+
+
+def test_a_sign_of_life_keeps_a_trial_from_being_taken_for_dead() -> None:
+    study = optuna.create_study()
+    for run in ("own", "other"):
+        there = trial(0, RUNNING, replace(OTHER, host="elsewhere", run=run))
+        there.system_attrs = {**there.system_attrs, ALIVE: 0.0}
+        study.add_trial(there)
+    give_sign_of_life(study, "own")
+    assert [t.number for t in abandoned(study, "third")] == [1]
 
 
 HOLDING = """
