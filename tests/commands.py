@@ -1,7 +1,13 @@
-"""Runs the command `metatpe` within the process of the tests."""
+"""Runs the command `metatpe`, within the process of the tests or beside it."""
 
 from __future__ import annotations
 
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from typer.testing import CliRunner
@@ -31,3 +37,35 @@ def refusal(*arguments: object) -> str:
     sentence = answer.err.strip().splitlines()[-1]
     assert sentence.startswith("metatpe: ")
     return sentence.removeprefix("metatpe: ")
+
+
+def start_metatpe(*arguments: object, **environment: str) -> subprocess.Popen[str]:
+    """Start a command in a process, and a group of processes, of its own."""
+    code = "import sys; from metatpe.cli import main; sys.argv[0] = 'metatpe'; main()"
+    path = os.pathsep.join(filter(None, sys.path))
+    return subprocess.Popen(
+        [sys.executable, "-c", code, *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": path, **environment},
+        start_new_session=True,
+    )
+
+
+@contextlib.contextmanager
+def running(*arguments: object, **environment: str) -> Iterator[subprocess.Popen[str]]:
+    """Run a command beside the test, and end it with the test."""
+    command = start_metatpe(*arguments, **environment)
+    try:
+        yield command
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(command.pid, signal.SIGKILL)
+        command.communicate()
+
+
+def ended(command: subprocess.Popen[str]) -> Answer:
+    """Wait for a command; return its exit code and what it printed."""
+    out, err = command.communicate(timeout=120)
+    return Answer(command.returncode, out, err)

@@ -1,6 +1,8 @@
 """What all tests share: random numbers of their own, and a quiet Optuna."""
 
+import os
 import signal
+import tempfile
 import zlib
 
 import numpy as np
@@ -9,6 +11,9 @@ import pytest
 from hypothesis import settings
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
+
+# Where `metatpe tune` keeps results that a storage did not take; not that of the user.
+os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="metatpe-tests-")
 
 # In a shell's background job Ctrl-C is ignored, and would be by what the tests start and stop.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

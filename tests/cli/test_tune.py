@@ -4,7 +4,6 @@ import io
 import json
 import os
 import signal
-import subprocess
 import sys
 import time
 import warnings
@@ -14,7 +13,7 @@ from typing import Any
 
 import optuna
 import pytest
-from commands import Answer, metatpe, refusal
+from commands import Answer, ended, metatpe, refusal, running
 from optuna.study import Study
 from optuna.trial import TrialState
 from rich.console import Console
@@ -43,6 +42,7 @@ time.sleep({seconds})
 print(json.dumps({{"cost": int(layers), "error": float(lr)}}))
 """
 TWO = ("--direction", "minimize", "--direction", "minimize")
+NEW = ("--study", "new", "--storage", "sqlite:///studies.db")
 
 
 @pytest.fixture(autouse=True)
@@ -247,38 +247,16 @@ def test_a_study_that_was_stopped_goes_on_with_what_was_being_evaluated(
 ) -> None:
     what = write_command(3600) if kind == "command" else [write_function("time.sleep(3600)")]
     what = [w.replace("{amp:true|false}", "false") for w in what]
-    code = "import sys; from metatpe.cli import main; sys.argv[0] = 'metatpe'; main()"
-    arguments = [
-        "tune",
-        "--study",
-        "new",
-        "--storage",
-        "sqlite:///studies.db",
-        "--jobs",
-        "2",
-        *TWO,
-    ]
-    command = subprocess.Popen(
-        [sys.executable, "-c", code, *arguments, *what],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-        start_new_session=True,
-    )
-    try:
+    with running("tune", *NEW, "--jobs", 2, *TWO, *what) as command:
         while n_running() < 2:
             assert command.poll() is None, command.communicate()
             time.sleep(0.2)
         # A terminal sends it to all processes of the group.
         os.killpg(command.pid, number)
-        out, err = command.communicate(timeout=30)
-    finally:
-        command.kill()
-        command.communicate()
-    assert command.returncode == 130, err
-    assert "stopped; the same command goes on with the study." in out
-    assert "Traceback" not in err
+        answer = ended(command)
+    assert answer.code == 130, answer
+    assert "stopped; the same command goes on with the study." in answer.out
+    assert "Traceback" not in answer.err
     study = study_of()
     assert states(study) == ["FAIL", "FAIL", "WAITING", "WAITING"]
     deadline = time.monotonic() + 10

@@ -26,6 +26,7 @@ from metatpe.study.access import (
     set_user_attributes,
     storage_of,
     study_id,
+    trial_id,
 )
 
 PACKAGE = Path(metatpe.__file__).parent
@@ -48,6 +49,16 @@ def test_a_study_lives_in_the_storage_that_it_was_created_in() -> None:
     assert storage_of(study) is storage
     assert storage.get_study_name_from_id(study_id(study)) == "new"
     assert study_id(study) != study_id(new_study(random_sampler(0), storage=storage))
+
+
+def test_a_trial_is_known_to_its_storage_by_its_id() -> None:
+    storage = InMemoryStorage()
+    new_study(random_sampler(0), storage=storage).ask()
+    study = new_study(random_sampler(0), storage=storage)
+    study.ask()
+    (trial,) = study.trials
+    assert storage.get_trial(trial_id(trial)) == trial
+    assert trial_id(trial) != trial.number
 
 
 def test_a_relational_storage_gets_the_cache_that_studies_put_in_front_of_it() -> None:

@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import optuna
 import pytest
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.trial import FixedTrial
+from studies import start_python
 
 from metatpe.tuning.objective import (
     Command,
@@ -159,6 +161,48 @@ def test_a_command_that_fails_keeps_its_output(output: Output) -> None:
     with pytest.raises(EvaluationError, match=r"^the command ended with exit code 3\.$"):
         parse([PYTHON, "-c", code]).evaluate(FixedTrial({"x": 1}), output, None)
     assert output.tail(100) == "1\nno memory"
+
+
+RUNNING_A_COMMAND = """
+import sys
+import time
+from pathlib import Path
+from optuna.trial import FixedTrial
+from metatpe.tuning.objective import Output, parse
+command = parse([sys.executable, "slow.py", "{x:float:0:1}"])
+command.evaluate(FixedTrial({"x": 0.5}), Output(Path("0.out"), Path("0.err")), None)
+"""
+SLOW_WITH_A_CHILD = """
+import os, subprocess, sys, time
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(3600)"])
+print(os.getpid(), child.pid, flush=True)
+time.sleep(3600)
+"""
+
+
+def test_a_command_and_its_children_end_with_a_worker_that_is_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("slow.py").write_text(SLOW_WITH_A_CHILD)
+    worker = start_python(RUNNING_A_COMMAND)
+    while len(pids := Path("0.out").read_text().split() if Path("0.out").exists() else []) < 2:
+        assert worker.poll() is None, worker.communicate()
+        time.sleep(0.02)
+    assert all(map(is_running, pids))
+    worker.kill()
+    worker.communicate()
+    deadline = time.monotonic() + 10
+    while any(map(is_running, pids)) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not any(map(is_running, pids))
+
+
+def is_running(pid: str) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import typer
 
 import metatpe
 from metatpe.cli import bench, dashboard, demo, report, reproduce, suggest, tasks, tune
+from metatpe.tuning.objective import tolerate_any_text
 
 app = typer.Typer(
     help="Hyperparameter search that starts from what earlier searches learned.",
@@ -42,4 +43,5 @@ app.add_typer(bench.app, name="bench")
 
 def main() -> None:
     """Run the command; Ctrl-C ends it without a traceback."""
+    tolerate_any_text()
     app()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import json
+import sys
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated, Any, NoReturn
@@ -121,7 +122,10 @@ def require_name(study: str) -> None:
 
 def print_json(value: Any) -> None:
     """Print a value as JSON; a distribution as Optuna has it."""
-    print(visible_json(json.dumps(value, indent=2, ensure_ascii=False, default=_plain)))
+    # A reader of JSON knows escapes for all characters, but not those of a stream that has no ü.
+    is_unicode = (sys.stdout.encoding or "utf-8").lower().startswith("utf")
+    text = json.dumps(value, indent=2, ensure_ascii=not is_unicode, default=_plain)
+    print(visible_json(text))
 
 
 def _plain(value: Any) -> Any:

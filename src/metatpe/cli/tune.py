@@ -31,13 +31,17 @@ from metatpe.past.read.storage import masked
 from metatpe.past.read.tables import directions_of
 from metatpe.study.record import record_of
 from metatpe.study.trials import front_of
+from metatpe.tuning.claims import is_done
+from metatpe.tuning.hope import HopelessError
 from metatpe.tuning.objective import parse
-from metatpe.tuning.tuner import STOPPED, SamplerName, Tuner, Tuning
+from metatpe.tuning.patience import DEFAULT_PATIENCE
+from metatpe.tuning.tuner import SamplerName, Tuner, Tuning
 from metatpe.tuning.worker import ERROR
 from metatpe.viz.style import value_text
 from metatpe.viz.weights import described
 
 _ROWS = 15  # of the live table
+_LINES = 15  # of the output of an evaluation that failed
 _N_WEIGHTS = 3  # the largest ones are shown
 
 
@@ -83,6 +87,14 @@ def tune(
     seed: Annotated[
         int | None, typer.Option(min=0, help="Makes suggestions reproducible, with one job.")
     ] = None,
+    storage_patience: Annotated[
+        float,
+        typer.Option(min=0, help="Seconds to wait for a storage that is away; results are kept."),
+    ] = DEFAULT_PATIENCE,
+    keep_going: Annotated[
+        bool,
+        typer.Option("--keep-going", help="Go on if the first three trials fail in the same way."),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Tune a function or a command, using what past studies have learned.
@@ -95,7 +107,11 @@ def tune(
 
     The same command continues an existing study. Ctrl-C stops the running evaluations: those
     trials are marked as failed and do not count, and their configurations are enqueued, so that
-    the study continues with them.
+    the study continues with them. The same is done for trials of an earlier run whose processes
+    are gone.
+
+    A storage that is away for a while is waited for. If it stays away for longer than
+    `--storage-patience`, results are kept in files that the next run stores.
 
     Examples:
 
@@ -121,12 +137,14 @@ def tune(
             seed=seed,
             defaults=dict(parse_default(text) for text in default or ()),
             logs=logs,
+            patience=storage_patience,
+            keep_going=keep_going,
         )
         shown_on = Terminal(stderr=True) if as_json else console
         view = _View(tuning, shown_on)
         tuner = Tuner(tuning, view.finished, view.message)
         view.begin(tuner.sources)
-        with view.live():
+        with view.live(), view.hopeless():
             tuned = tuner.run()
         _report(tuned, tuning, shown_on, as_json=as_json)
     if tuner.is_stopped:
@@ -165,6 +183,17 @@ class _View:
             return
         with Live(self._table(), console=self._console, auto_refresh=False) as self._live:
             yield
+
+    @contextlib.contextmanager
+    def hopeless(self) -> Iterator[None]:
+        """Show the end of what the last evaluation printed, if the run has no hope."""
+        try:
+            yield
+        except HopelessError as error:
+            lines = error.output.splitlines()[-_LINES:]
+            if lines:
+                self.message("\n".join(["the last of them printed:", *lines]))
+            raise
 
     def message(self, text: str) -> None:
         self._console.print(text, markup=False, highlight=False, soft_wrap=True)
@@ -215,7 +244,7 @@ def _report(study: Study, tuning: Tuning, shown_on: Console, *, as_json: bool) -
     trials, front = study.get_trials(deepcopy=False), front_of(study)
     if as_json:
         best = [{"trial": t.number, "values": t.values, "params": t.params} for t in front]
-        n_trials = sum(STOPPED not in t.user_attrs for t in trials)
+        n_trials = sum(is_done(t) for t in trials)
         n_complete = sum(t.state == TrialState.COMPLETE for t in trials)
         counts = {"trials": n_trials, "complete": n_complete}
         print_json({"study": tuning.study, **counts, "front": best})

@@ -25,6 +25,11 @@ def study_id(study: Study) -> int:
     return study._study_id
 
 
+def trial_id(trial: FrozenTrial) -> int:
+    """Return the number of a trial in its storage."""
+    return trial._trial_id
+
+
 def as_storage(storage: BaseStorage) -> BaseStorage:
     """Return a storage as studies use it: a relational one with a cache in front of it."""
     return get_storage(storage)

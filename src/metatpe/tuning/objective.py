@@ -17,6 +17,7 @@ import contextlib
 import difflib
 import importlib
 import importlib.util
+import io
 import json
 import os
 import re
@@ -180,6 +181,13 @@ def _redirected(output: Output) -> Iterator[None]:
                 os.close(copy)
 
 
+def tolerate_any_text() -> None:
+    """Write what the terminal cannot encode as escapes; it would end the process otherwise."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.errors in ("strict", "surrogateescape"):
+            stream.reconfigure(errors="backslashreplace")
+
+
 def _opened(path: Path) -> TextIO:
     return path.open("w", encoding="utf-8", errors="replace", buffering=1)
 
@@ -280,24 +288,61 @@ def _distribution(placeholder: str) -> BaseDistribution:
 
 
 def _run(arguments: list[str], environment: dict[str, str], out: Any, err: Any) -> int:
-    """Run a command in a group of its own, which ends with it, and return its exit code."""
-    process = subprocess.Popen(
-        arguments,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=out,
-        stderr=err,
+    """Run a command in a group of processes of its own; return its exit code.
+
+    If this process is interrupted or killed, the whole group ends.
+    """
+    with _watcher() as watch:
+        process = subprocess.Popen(
+            arguments,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=err,
+            start_new_session=True,
+        )
+        watch(process.pid)
+        try:
+            return process.wait()
+        except BaseException:
+            _end(process, signal.SIGTERM)
+            try:
+                process.wait(_SECONDS)
+            except subprocess.TimeoutExpired:
+                _end(process, getattr(signal, "SIGKILL", signal.SIGTERM))
+            raise
+
+
+@contextlib.contextmanager
+def _watcher() -> Iterator[Callable[[int], None]]:
+    """Yield a function that takes a group of processes, which is killed if this process dies.
+
+    A shell reads the number of the group from a pipe. When the pipe closes without another line,
+    this process is no more: no child of ours inherits our end of the pipe.
+    """
+    if os.name != "posix":
+        yield lambda group: None
+        return
+    watcher = subprocess.Popen(
+        ["/bin/sh", "-c", 'read -r group && { read -r line || kill -s KILL -- "-$group"; }'],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
+    assert watcher.stdin is not None
+    pipe = watcher.stdin
+
+    def write(line: object) -> None:
+        with contextlib.suppress(BrokenPipeError):
+            pipe.write(f"{line}\n".encode())
+            pipe.flush()
+
     try:
-        return process.wait()
-    except BaseException:
-        _end(process, signal.SIGTERM)
-        try:
-            process.wait(_SECONDS)
-        except subprocess.TimeoutExpired:
-            _end(process, getattr(signal, "SIGKILL", signal.SIGTERM))
-        raise
+        yield write
+    finally:
+        write("end")
+        watcher.communicate()
 
 
 def _end(process: subprocess.Popen[bytes], number: int) -> None:

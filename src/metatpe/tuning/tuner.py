@@ -5,21 +5,21 @@ that no two of them are suggested the same; a worker asks, evaluates and tells (
 
 Nothing is written before an objective was imported. When it is stopped, the parent ends the
 workers, marks what they were evaluating as failed, and enqueues those configurations again: the
-study goes on with them. A worker that dies costs the trial that it was evaluating.
+study goes on with them. The same is done for what earlier runs left behind, if their processes are
+gone. A worker that dies costs the trial that it was evaluating; one that cannot reach the storage
+any more ends, and the others go on.
 """
 
 from __future__ import annotations
 
-import contextlib
-import multiprocessing
 import signal
 import tempfile
-import threading
 import time
-from collections.abc import Callable, Iterator
+import uuid
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from multiprocessing.connection import wait
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, Literal
 
@@ -33,16 +33,34 @@ from metatpe.past.read.storage import StorageError, open_storage, plain_errors, 
 from metatpe.past.read.studies import load_tasks
 from metatpe.samplers.meta_tpe import MetaTPESampler
 from metatpe.samplers.transfer import TransferSampler
+from metatpe.tuning.claims import Turn, counted, end, give_sign_of_life, is_surplus, withdraw
+from metatpe.tuning.hope import FirstTrials, HopelessError
 from metatpe.tuning.objective import Command, Function, ending
-from metatpe.tuning.worker import ERROR, Asked, Broken, Finished, Idle, Open, Ready, Remark, work
+from metatpe.tuning.outcome import restore
+from metatpe.tuning.owner import SIGN_OF_LIFE, owners_of
+from metatpe.tuning.patience import DEFAULT_PATIENCE, Patience, PatientStorage
+from metatpe.tuning.process import WorkerProcess, end_workers, handling
+from metatpe.tuning.recovery import clear, recover, say_stored
+from metatpe.tuning.remarks import Remarks
+from metatpe.tuning.worker import (
+    ERROR,
+    Asked,
+    Back,
+    Finished,
+    Open,
+    Ready,
+    Remark,
+    Waiting,
+)
 
 SamplerName = Literal["meta-tpe", "transfer"]
 SAMPLERS: dict[SamplerName, type[MetaTPESampler] | type[TransferSampler]] = {
     "meta-tpe": MetaTPESampler,
     "transfer": TransferSampler,
 }
-STOPPED = "metatpe:stopped"  # a user attribute
-_SECONDS = 10.0  # that a worker has to end after it was told to
+_N_EARLY_DEATHS = 5  # processes that die one after the other before they have a trial end a run
+_SECONDS_TO_STOP = 5.0  # that a storage may be away when a run is stopped
+_UNTIL_NEXT_TURN = 0.1  # seconds, while another run begins a trial
 
 
 @dataclass(frozen=True)
@@ -62,6 +80,8 @@ class Tuning:
     seed: int | None = None
     defaults: dict[str, Any] = field(default_factory=dict)
     logs: Path | None = None  # a folder for what the evaluations print
+    patience: float = DEFAULT_PATIENCE  # seconds that the storage may be away
+    keep_going: bool = False  # also if the first trials fail in the same way
 
 
 class Tuner:
@@ -70,7 +90,7 @@ class Tuner:
     Args:
         tuning: What is to be done.
         finished: Called with each trial that has ended.
-        remark: Called with each warning of the sampler, once.
+        remark: Called with each warning of the sampler, once, and with what befalls the storage.
     """
 
     def __init__(
@@ -81,12 +101,20 @@ class Tuner:
     ) -> None:
         self._tuning = tuning
         self._finished = finished
-        self._remark = remark
-        self._remarks: set[str] = set()
-        self._workers: list[_Worker] = []
-        self._asking: _Worker | None = None
+        self._remarks = Remarks(remark, tuning.patience)
+        self._workers: list[WorkerProcess] = []
+        self._asking: WorkerProcess | None = None
+        self._turn = Turn(tuning.storage, tuning.study)
+        self._id = uuid.uuid4().hex[:12]
+        self._patience = Patience(0.0, self._remarks.wait, self._remarks.resume)
+        self._trouble: StorageError | None = None  # then no trial is begun any more
+        self._n_early_deaths = 0
+        self._first_trials = FirstTrials()
+        self._next_sign = 0.0
         self.is_stopped = False
-        self._sampler = self._make_sampler(self._known_study())
+        known = self._known_study()
+        self._is_new = known is None
+        self._sampler = self._make_sampler(known)
 
     def _known_study(self) -> Study | None:
         """Return the study if it is there, and nothing speaks against going on with it."""
@@ -120,19 +148,21 @@ class Tuner:
 
         Raises:
             ValueError: The objective does not import, or the storage or the study is gone.
+            HopelessError: The first trials failed in the same way.
         """
         # The signal to terminate is taken as Ctrl-C.
-        terminating = _handling(signal.SIGTERM, signal.default_int_handler)
-        with tempfile.TemporaryDirectory() as folder, terminating:
+        terminating = handling(signal.SIGTERM, signal.default_int_handler)
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, terminating:
             try:
-                self._workers.append(_Worker(self._tuning.objective))
+                self._workers.append(WorkerProcess(self._tuning.objective))
                 self._workers[0].wait_until_ready()
                 with plain_errors(self._tuning.storage):
-                    storage = open_storage(self._tuning.storage, create=True)
+                    storage = PatientStorage(self._tuning.storage, self._patience, create=True)
                     study = _open_study(self._tuning, storage, self._sampler)
             except BaseException:
-                self._end_workers()
+                end_workers(self._workers)
                 raise
+            self._patience.seconds = self._tuning.patience
             with study_errors(self._tuning.storage, self._tuning.study, doing="tuned"):
                 self._run(study, self._tuning.logs or Path(folder))
         return study
@@ -140,165 +170,175 @@ class Tuner:
     def _run(self, study: Study, folder: Path) -> None:
         tuning = self._tuning
         folder.mkdir(parents=True, exist_ok=True)
-        given = Open(
-            tuning.storage, tuning.study, self._sampler, tuple(study.metric_names or ()), folder
-        )
-        self._workers[0].connection.send(given)
+        names = tuple(study.metric_names or ())
+        of_run = self._id, tuning.patience
+        given = Open(tuning.storage, tuning.study, self._sampler, names, folder, *of_run)
+        self._workers[0].send(given)
         until = None if tuning.timeout is None else time.monotonic() + tuning.timeout
+        is_hopeless = False
         try:
             for _ in range(min(tuning.n_jobs, self._n_left(study)) - 1):
-                self._workers.append(_Worker(tuning.objective))
+                self._workers.append(WorkerProcess(tuning.objective))
             while self._workers:
-                self._let_one_ask(study, until)
-                ready = wait([worker.connection for worker in self._workers])
-                for worker in [w for w in self._workers if w.connection in ready]:
-                    self._hear(worker, study, given)
+                self._attempt(partial(self._let_one_ask, study, until))
+                for worker in self._wait_for_messages():
+                    self._attempt(partial(self._hear, worker, study, given))
         except KeyboardInterrupt:
             self.is_stopped = True
+        except HopelessError:
+            is_hopeless = True
+            raise
         finally:
-            self._end_workers()
-            self._give_back(study)
+            end_workers(self._workers)
+            self._turn.give_back()
+            self._attempt(partial(self._leave, study, is_hopeless=is_hopeless))
+        if self._trouble is not None and not self.is_stopped:
+            raise self._trouble
+
+    def _attempt(self, step: Callable[[], None]) -> None:
+        """Do something that needs the storage; without it, no trial is begun any more."""
+        try:
+            step()
+        except StorageError as error:
+            self._trouble = self._trouble or error
+            self._patience.seconds = 0.0  # once is enough, while workers end what they do
+            if self._asking is None:
+                self._turn.give_back()
+
+    def _wait_for_messages(self) -> list[WorkerProcess]:
+        is_idle = any(worker.is_idle for worker in self._workers)
+        is_blocked = is_idle and self._asking is None  # by another run, whose turn it is
+        seconds = _UNTIL_NEXT_TURN if is_blocked else SIGN_OF_LIFE
+        ready = wait([worker.connection for worker in self._workers], seconds)
+        return [worker for worker in self._workers if worker.connection in ready]
+
+    # Beginning trials
+
+    def _counted(self, study: Study) -> list[FrozenTrial]:
+        own = [worker.number for worker in self._workers if worker.number is not None]
+        return counted(study.get_trials(deepcopy=False), self._id, own)
 
     def _n_left(self, study: Study) -> int:
-        """Return how many trials are to be begun, if those that run here come to an end."""
-        trials = study.get_trials(deepcopy=False)
-        done = sum(t.state.is_finished() and STOPPED not in t.user_attrs for t in trials)
-        own = sum(worker.number is not None for worker in self._workers)
-        return max(0, self._tuning.n_trials - done - own)
+        """Return how many trials are to be begun, if those that run come to an end."""
+        return max(0, self._tuning.n_trials - len(self._counted(study)))
 
     def _let_one_ask(self, study: Study, until: float | None) -> None:
-        """Let an idle worker ask, unless another one does; send all home when all is done."""
+        """Let an idle worker ask, unless another one does; dismiss all when all is done."""
+        if self._trouble is None and time.monotonic() > self._next_sign:
+            self._next_sign = time.monotonic() + SIGN_OF_LIFE
+            give_sign_of_life(study, self._id)
         idle = [worker for worker in self._workers if worker.is_idle]
         if not idle or self._asking is not None:
             return
         is_over = until is not None and time.monotonic() > until
-        if is_over or not self._n_left(study):
-            for worker in idle:
-                worker.is_idle = False
-                worker.connection.send(False)
-            return
-        self._asking = idle[0]
-        self._asking.is_idle = False
-        self._asking.connection.send(True)
+        if self._trouble is not None or is_over:
+            _dismiss(idle)
+        elif self._turn.take():
+            recover(study, self._id, self._remarks.say)
+            if self._n_left(study):
+                self._asking = min(idle, key=lambda worker: worker.idle_since)
+                self._asking.answer(True)
+            else:
+                self._turn.give_back()
+                _dismiss(idle)
 
-    def _hear(self, worker: _Worker, study: Study, given: Open) -> None:
+    def _begin(self, worker: WorkerProcess, study: Study) -> None:
+        """Let a worker evaluate the trial that it asked for, unless the study has enough."""
+        assert worker.number is not None
+        self._n_early_deaths = 0
+        is_wanted = False
+        try:
+            begun = self._counted(study)
+            is_wanted = not is_surplus(worker.number, begun, self._tuning.n_trials)
+            if not is_wanted:
+                withdraw(study, study.get_trials(deepcopy=False)[worker.number])
+        finally:
+            self._end_turn()
+            worker.answer(is_wanted)
+
+    def _end_turn(self) -> None:
+        self._asking = None
+        self._turn.give_back()
+
+    # What workers say
+
+    def _hear(self, worker: WorkerProcess, study: Study, given: Open) -> None:
         try:
             message = worker.receive()
-        except (EOFError, OSError):
+        except EOFError:
             self._bury(worker, study)
             return
         match message:
-            case Broken(text):
-                raise StorageError(text)
-            case Remark(text) if text not in self._remarks:
-                self._remarks.add(text)
-                self._remark(text)
+            case Remark(text):
+                self._remarks.once(text)
+            case Waiting(text):
+                self._remarks.wait(text, worker)
+            case Back():
+                self._remarks.resume(worker)
             case Ready():
-                worker.connection.send(given)
+                worker.send(given)
             case Asked():
-                self._asking = None
+                self._begin(worker, study)
             case Finished(number):
-                self._finished(study.get_trials(deepcopy=False)[number], study)
+                self._end_trial(number, study)
 
-    def _bury(self, worker: _Worker, study: Study) -> None:
-        """Take note that a worker is no more, and replace it if it died in an evaluation."""
+    def _end_trial(self, number: int, study: Study) -> None:
+        """Show a trial that has ended; stop if the first ones fail in the same way."""
+        trial = study.get_trials(deepcopy=False)[number]
+        self._finished(trial, study)
+        if not self._tuning.keep_going:
+            self._first_trials.add(trial)
+
+    def _bury(self, worker: WorkerProcess, study: Study) -> None:
+        """Take note that a worker has ended, and replace it if it died."""
         self._workers.remove(worker)
+        self._remarks.forget(worker)
         worker.process.join()
-        ended = f"the process ended with {ending(worker.process.exitcode)}"
         if self._asking is worker:
+            self._end_turn()
+        if worker.trouble is not None:
+            if self._workers or self._trouble is not None:
+                self._remarks.once(worker.trouble)
+            else:
+                self._trouble = StorageError(worker.trouble)
+        elif not worker.is_dismissed:
+            self._replace(worker, study)
+
+    def _replace(self, dead: WorkerProcess, study: Study) -> None:
+        """Start another worker instead of one that died; its trial failed."""
+        ended = f"the process ended with {ending(dead.process.exitcode)}"
+        self._n_early_deaths += dead.number is None
+        if self._n_early_deaths == _N_EARLY_DEATHS:
             raise ValueError(f"{ended} before its trial began.")
-        if worker.number is None:
-            return
-        self._mark(study, worker.number, ERROR, f"{ended}.")
-        self._finished(study.get_trials(deepcopy=False)[worker.number], study)
-        self._workers.append(_Worker(self._tuning.objective))
+        if self._trouble is None:
+            self._workers.append(WorkerProcess(self._tuning.objective))
+        if dead.number is not None:
+            restore(study)  # it may have had its result already
+            trial = study.get_trials(deepcopy=False)[dead.number]
+            end(study, trial, TrialState.FAIL, attributes={ERROR: f"{ended}."})
+            self._end_trial(dead.number, study)
+        clear(study, self._id, dead.process.pid)  # it may have asked for a trial, and not said so
 
-    def _mark(self, study: Study, number: int, key: str, value: Any) -> bool:
-        """Fail a trial that nobody evaluates any more; return whether it had not ended anyway."""
-        storage = open_storage(self._tuning.storage)
-        of_study = storage.get_study_id_from_name(self._tuning.study)
-        trial = storage.get_trial_id_from_study_id_trial_number(of_study, number)
-        if storage.get_trial(trial).state.is_finished():
-            return False
-        storage.set_trial_user_attr(trial, key, value)
-        study.tell(number, state=TrialState.FAIL)
-        return True
+    def _leave(self, study: Study, *, is_hopeless: bool) -> None:
+        """Fail what was being evaluated, and enqueue it for the next time.
 
-    def _end_workers(self) -> None:
-        for worker in self._workers:
-            worker.process.terminate()
-        deadline = time.monotonic() + _SECONDS
-        for worker in self._workers:
-            worker.process.join(max(0.0, deadline - time.monotonic()))
-            if worker.process.is_alive():
-                worker.process.kill()
-                worker.process.join()
-
-    def _give_back(self, study: Study) -> None:
-        """Fail what was being evaluated, and enqueue it for the next time."""
-        for worker in self._workers:
-            with contextlib.suppress(EOFError, OSError):
-                while worker.connection.poll():
-                    worker.receive()
-            if worker.number is not None:
-                params = study.get_trials(deepcopy=False)[worker.number].params
-                if self._mark(study, worker.number, STOPPED, True) and params:
-                    study.enqueue_trial(params)
-
-
-class _Worker:
-    """A process that evaluates trials, as the parent sees it."""
-
-    def __init__(self, objective: Function | Command) -> None:
-        spawn = multiprocessing.get_context("spawn")
-        self.connection, theirs = spawn.Pipe()
-        self.process: BaseProcess = spawn.Process(target=work, args=(theirs, objective))
-        self.number: int | None = None  # of the trial that it evaluates
-        self.is_idle = False
-        with _handling(signal.SIGINT, signal.SIG_IGN):  # not for it: the parent ends it
-            self.process.start()
-        theirs.close()
-
-    def wait_until_ready(self) -> None:
-        """Wait until the objective was imported.
-
-        Raises:
-            ValueError: It does not import.
+        A study that this run has made is deleted if its trials were hopeless, so that the
+        corrected command can make it again, with other objectives for example.
         """
-        try:
-            message = self.connection.recv()
-        except EOFError:
-            self.process.join()
-            raise ValueError(
-                f"importing the objective ended the process with {ending(self.process.exitcode)}."
-            ) from None
-        if isinstance(message, Broken):
-            raise ValueError(message.text)
-
-    def receive(self) -> Any:
-        """Return its next message, and take note of what it is doing."""
-        message = self.connection.recv()
-        match message:
-            case Idle():
-                self.is_idle = True
-            case Asked(number):
-                self.number = number
-            case Finished():
-                self.number = None
-        return message
+        self._patience.seconds = min(self._patience.seconds, _SECONDS_TO_STOP)
+        trials = study.get_trials(deepcopy=False)
+        is_own = all(any(o.run == self._id for o in owners_of(t)) for t in trials)
+        if is_hopeless and self._is_new and is_own:
+            optuna.delete_study(
+                study_name=study.study_name, storage=open_storage(self._tuning.storage)
+            )
+            return
+        say_stored(clear(study, self._id), self._remarks.say)
 
 
-@contextlib.contextmanager
-def _handling(number: int, handler: Any) -> Iterator[None]:
-    """Handle a signal in another way; only the main thread can."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(number, handler)
-    try:
-        yield
-    finally:
-        signal.signal(number, before)
+def _dismiss(workers: Sequence[WorkerProcess]) -> None:
+    for worker in workers:
+        worker.dismiss()
 
 
 def _open_study(tuning: Tuning, storage: BaseStorage | None, sampler: BaseSampler | None) -> Study:

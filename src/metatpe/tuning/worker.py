@@ -6,17 +6,20 @@ Ready | Broken       ──▶     the objective was imported, or not
 Idle                 ──▶
                      ◀──     True for another trial, or False
 Asked(number)        ──▶     (the next one may ask)
+                     ◀──     True to evaluate it, or False: the study has enough trials
 Finished(...)        ──▶
 Remark(text)         ──▶     a warning of the sampler
-Broken(text)         ──▶     the storage or the study is gone
+Waiting(text), Back  ──▶     the storage is away, and answers again
+Broken(text)         ──▶     the storage or the study is gone; the worker ends
 """
 
 from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import signal
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -25,9 +28,18 @@ from optuna.samplers import BaseSampler
 from optuna.study import Study
 from optuna.trial import Trial, TrialState
 
-from metatpe.past.read.storage import open_storage, study_errors
+from metatpe.past.read.storage import StorageError, study_errors
 from metatpe.study.record import MAX_CHARACTERS
-from metatpe.tuning.objective import Command, EvaluationError, Function, Output
+from metatpe.tuning.objective import (
+    Command,
+    EvaluationError,
+    Function,
+    Output,
+    tolerate_any_text,
+)
+from metatpe.tuning.outcome import Outcome, forget, keep
+from metatpe.tuning.owner import Owner, this_process
+from metatpe.tuning.patience import Patience, PatientStorage
 
 ERROR, OUTPUT = "metatpe:error", "metatpe:output"  # user attributes of a failed trial
 
@@ -49,6 +61,8 @@ class Open:
     sampler: BaseSampler
     names: tuple[str, ...]
     folder: Path
+    run: str  # of `metatpe tune`, to which the worker belongs
+    patience: float  # seconds that a storage may be away
 
 
 @dataclass(frozen=True)
@@ -64,6 +78,16 @@ class Asked:
 @dataclass(frozen=True)
 class Remark:
     text: str
+
+
+@dataclass(frozen=True)
+class Waiting:
+    text: str
+
+
+@dataclass(frozen=True)
+class Back:
+    pass
 
 
 @dataclass(frozen=True)
@@ -89,6 +113,9 @@ def _end(*_: object) -> None:
 def work(connection: Connection, objective: Function | Command) -> None:
     """Evaluate trials until the parent tells it to stop, or has died."""
     signal.signal(signal.SIGTERM, _end)
+    with contextlib.suppress(OSError):
+        os.dup2(2, 1)  # what an objective prints when it is imported is not our own output
+    tolerate_any_text()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     logger = logging.getLogger("metatpe")
     logger.propagate = False
@@ -103,8 +130,15 @@ def work(connection: Connection, objective: Function | Command) -> None:
 
 
 def _serve(connection: Connection, objective: Function | Command, given: Open) -> None:
+    owner = this_process(given.run)
+
+    def send(message: Waiting | Back) -> None:
+        with contextlib.suppress(OSError):  # without a parent the result is stored all the same
+            connection.send(message)
+
+    patience = Patience(given.patience, lambda text: send(Waiting(text)), lambda: send(Back()))
     with study_errors(given.storage, given.study, doing="tuned"):
-        storage = open_storage(given.storage)
+        storage = PatientStorage(given.storage, patience, owner)
         study = optuna.load_study(study_name=given.study, storage=storage, sampler=given.sampler)
     while True:
         connection.send(Idle())
@@ -113,37 +147,53 @@ def _serve(connection: Connection, objective: Function | Command, given: Open) -
         with study_errors(given.storage, given.study, doing="tuned"):
             trial = study.ask()
         connection.send(Asked(trial.number))
+        if not connection.recv():
+            continue
         output = Output(*(given.folder / f"{trial.number}.{end}" for end in ("out", "err")))
         with study_errors(given.storage, given.study, doing="tuned"):
-            _evaluate(study, trial, objective, output, given.names)
+            outcome = _evaluate(trial, objective, output, given, owner)
+            _store(study, outcome, output)
         connection.send(Finished(trial.number))
 
 
 def _evaluate(
-    study: Study,
-    trial: Trial,
-    objective: Function | Command,
-    output: Output,
-    names: tuple[str, ...],
-) -> None:
-    """Evaluate and tell a trial."""
+    trial: Trial, objective: Function | Command, output: Output, given: Open, owner: Owner
+) -> Outcome:
+    """Evaluate a trial; return how that ended."""
+    begun = Outcome(given.study, trial.number, owner, TrialState.COMPLETE.name)
     try:
-        values = objective.evaluate(trial, output, names or None)
+        return replace(begun, values=objective.evaluate(trial, output, given.names or None))
     except optuna.TrialPruned:
-        study.tell(trial, state=TrialState.PRUNED)
+        return replace(begun, state=TrialState.PRUNED.name)
+    except StorageError:
+        raise  # of a parameter or a report: there is no result, and nowhere to say so
     except EvaluationError as failure:
-        _fail(study, trial, output, str(failure))
+        return _failed(begun, output, str(failure))
     except Exception as error:
-        _fail(study, trial, output, f"{type(error).__name__}: {error}")
-    else:
-        try:
-            study.tell(trial, values, state=TrialState.COMPLETE)
-        except (ValueError, TypeError) as error:
-            _fail(study, trial, output, str(error))
+        return _failed(begun, output, f"{type(error).__name__}: {error}")
 
 
-def _fail(study: Study, trial: Trial, output: Output, error: str) -> None:
+def _failed(outcome: Outcome, output: Output, error: str) -> Outcome:
     first_line = (error.strip().splitlines() or [""])[0]
-    trial.set_user_attr(ERROR, first_line[: MAX_CHARACTERS // 8])
-    trial.set_user_attr(OUTPUT, output.tail(MAX_CHARACTERS))
-    study.tell(trial, state=TrialState.FAIL)
+    attributes = {ERROR: first_line[: MAX_CHARACTERS // 8], OUTPUT: output.tail(MAX_CHARACTERS)}
+    return replace(outcome, state=TrialState.FAIL.name, values=None, attributes=attributes)
+
+
+def _store(study: Study, outcome: Outcome, output: Output) -> None:
+    """Tell an outcome; it is in a file until the storage has it.
+
+    Raises:
+        StorageError: The storage was away for too long; the message says where the file is.
+    """
+    kept = keep(outcome)
+    try:
+        outcome.store(study)
+    except StorageError as error:
+        where = f" The result of trial {outcome.number} is in {kept}, for the next run to store."
+        raise StorageError(f"{error}{where if kept else ''}") from None
+    except (ValueError, TypeError) as error:  # the study does not take these values
+        _store(study, _failed(outcome, output, str(error)), output)
+    except KeyError:  # the study was deleted
+        forget(kept)
+        raise
+    forget(kept)

@@ -2,8 +2,10 @@
 
 import sqlite3
 import sys
+import threading
 import traceback
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +95,33 @@ def test_tasks_come_out_of_the_grpc_proxy(sqlite_url: str) -> None:
 
 
 # What reading does not do
+
+
+def test_processes_that_make_one_database_at_the_same_time_all_get_it(tmp_path: Path) -> None:
+    url, together = f"sqlite:///{tmp_path / 'studies.db'}", threading.Barrier(4)
+
+    def make(_: int) -> list[str]:
+        together.wait()
+        return optuna.get_all_study_names(open_storage(url, create=True))
+
+    with ThreadPoolExecutor(4) as threads:
+        assert list(threads.map(make, range(4))) == [[]] * 4
+
+
+def test_the_lock_of_a_killed_process_does_not_stop_a_journal_in_another_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("studies").mkdir()
+    storage = open_storage("studies/journal.log", create=True)
+    assert isinstance(storage, JournalStorage)
+    backend = storage._backend
+    assert isinstance(backend, JournalFileBackend)
+    assert backend._lock.acquire()
+    lock = Path("studies/journal.log.lock")
+    assert lock.is_symlink()
+    assert lock.exists()  # Optuna asks how old it is, and follows the link
+    backend._lock.release()
 
 
 @pytest.mark.parametrize("name", ["sqlite:///{}", "{}"])

@@ -17,10 +17,11 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import time
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from optuna.exceptions import ExperimentalWarning, StorageInternalError
@@ -138,12 +139,31 @@ def _open_database(url: str, *, create: bool) -> BaseStorage:
     parsed = _parsed(url)
     if parsed.drivername.startswith("sqlite") and not create:
         _check_sqlite_file(parsed.database)
-    options = None
+    options: dict[str, Any] = {}
+    if not parsed.drivername.startswith("sqlite"):
+        # A connection that broke while nobody used it, as when the server restarts, is replaced.
+        options["pool_pre_ping"] = True
     if parsed.drivername in ("postgresql", "postgresql+psycopg", "postgresql+psycopg2"):
         # Without it a host that does not answer at all is waited for by the minute.
         seconds = int(str(parsed.query.get("connect_timeout", _SECONDS)))
-        options = {"connect_args": {"connect_timeout": seconds}}
+        options["connect_args"] = {"connect_timeout": seconds}
+    for _ in range(_SECONDS if create else 0):
+        try:
+            return as_storage(RDBStorage(url, options))
+        except Exception as error:
+            if not _is_made_by_another(error):
+                raise
+        time.sleep(1.0)
     return as_storage(RDBStorage(url, options, skip_table_creation=not create))
+
+
+def _is_made_by_another(error: BaseException) -> bool:
+    """Return whether another process makes Optuna's tables at the same time."""
+    text = str(error)
+    is_half_done = "already exists" in text or "version_info" in text
+    if is_half_done or type(error).__name__ == "IntegrityError":
+        return True
+    return error.__cause__ is not None and _is_made_by_another(error.__cause__)
 
 
 def _parsed(url: str) -> URL:
@@ -184,7 +204,9 @@ def _open_file(name: str, *, create: bool) -> BaseStorage:
     if kind == "sqlite":
         return _open_database(f"sqlite:///{name}", create=create)
     try:
-        return JournalStorage(JournalFileBackend(name))
+        # Absolute, because the lock is a link to this path, which Optuna follows to see how old it
+        # is. A relative link in another folder leads nowhere: a killed process keeps its lock.
+        return JournalStorage(JournalFileBackend(str(path.absolute())))
     except (ValueError, KeyError, TypeError) as error:
         raise StorageError(f"{name} is not a journal of Optuna, or damaged ({error}).") from None
 

@@ -1,0 +1,46 @@
+"""Whether a run has a chance: not if its first trials all fail with the same message."""
+
+from __future__ import annotations
+
+from optuna.trial import FrozenTrial, TrialState
+
+from metatpe.tuning.worker import ERROR, OUTPUT
+
+_N_ALIKE = 3
+
+
+class HopelessError(ValueError):
+    """The first trials failed in the same way.
+
+    Attributes:
+        output: The end of what the last of them printed.
+    """
+
+    def __init__(self, message: str, output: str) -> None:
+        super().__init__(message)
+        self.output = output
+
+
+class FirstTrials:
+    """The trials of a run, as long as they fail in the same way."""
+
+    def __init__(self) -> None:
+        self._errors: list[str] | None = []  # None: there was something else
+
+    def add(self, trial: FrozenTrial) -> None:
+        """Take note of a trial that has ended.
+
+        Raises:
+            HopelessError: It is the third, and all have failed with the same message.
+        """
+        if self._errors is None:
+            return
+        self._errors.append(str(trial.user_attrs.get(ERROR, "no message")))
+        if trial.state != TrialState.FAIL or len(set(self._errors)) > 1:
+            self._errors = None
+        elif len(self._errors) == _N_ALIKE:
+            raise HopelessError(
+                f"the first {_N_ALIKE} trials failed in the same way: "
+                f"{self._errors[0].rstrip('.')}; correct this, or go on with --keep-going.",
+                trial.user_attrs.get(OUTPUT, ""),
+            )

@@ -1,0 +1,38 @@
+"""When a run has no chance: its first trials fail with one message."""
+
+from __future__ import annotations
+
+import pytest
+from optuna.trial import FrozenTrial, TrialState, create_trial
+
+from metatpe.tuning.hope import FirstTrials, HopelessError
+
+
+def ended(error: str | None) -> FrozenTrial:
+    if error is None:
+        return create_trial(value=1.0)
+    attributes = {"metatpe:error": error, "metatpe:output": "the end"}
+    return create_trial(state=TrialState.FAIL, user_attrs=attributes)
+
+
+def test_the_third_failure_with_one_message_is_hopeless() -> None:
+    first = FirstTrials()
+    first.add(ended("no memory."))
+    first.add(ended("no memory."))
+    with pytest.raises(HopelessError, match=r"same way: no memory; correct this") as info:
+        first.add(ended("no memory."))
+    assert info.value.output == "the end"
+
+
+@pytest.mark.parametrize(
+    "errors",
+    [
+        ["a", "a", "b", "a", "a", "a"],
+        [None, "a", "a", "a", "a"],
+        ["a", "a", None, "a", "a", "a"],
+    ],
+)
+def test_a_run_with_anything_else_among_its_first_trials_goes_on(errors: list[str | None]) -> None:
+    first = FirstTrials()
+    for error in errors:
+        first.add(ended(error))
