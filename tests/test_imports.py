@@ -16,7 +16,7 @@ PACKAGE = ROOT / "src" / "metatpe"
 
 # Bottom to top; ARCHITECTURE.md shows the same list. A package imports from those before it.
 ORDER = [
-    *("html", "recent", "space"),  # modules, not packages
+    *("extras", "html", "recent", "words", "space"),  # modules, not packages
     *("tpe", "gp", "study", "past", "samplers", "baselines", "tuning", "viz", "bench", "report"),
     "cli",
 ]

@@ -71,7 +71,7 @@ def test_the_same_as_json(url: str) -> None:
 def test_what_is_left_in_another_study_is_shown(url: str) -> None:
     out = metatpe("tasks", "--storage", url, "--like", "new").out
     assert "left out: new: it is the new study itself." in out
-    assert "left out: single: it has 1 objectives, but the new study has 2." in out
+    assert "left out: single: it has 1 objective, but the new study has 2." in out
     assert "left out: empty: it has 0 finished trials" in out
     found = json.loads(metatpe("tasks", "--storage", url, "--like", "new", "--json", "na*").out)
     task = load_tasks(url, "narrow")[0]
@@ -150,7 +150,7 @@ def test_many_studies_are_shown_with_their_nearest(tmp_path: Path) -> None:
 
 def test_one_study_alone_is_like_nothing(url: str) -> None:
     text = refusal("similarity", "--storage", url, "narrow")
-    assert text == "there are 1 studies to compare; it takes two."
+    assert text == "a comparison takes two studies, but there is 'narrow' alone."
 
 
 # import
@@ -165,7 +165,7 @@ def test_a_csv_file_becomes_a_study(runs: Path, tmp_path: Path) -> None:
     assert answer.code == 0, answer.err
     assert "int 1 to 8" in answer.out
     assert "float 1e-05 to 0.1, log" in answer.out
-    assert "3 trials are now the study" in answer.err
+    assert "3 trials written to the study" in answer.err
     study = optuna.load_study(study_name=ODD, storage=url)
     assert study.direction == optuna.study.StudyDirection.MAXIMIZE
     assert study.metric_names == ["error"]

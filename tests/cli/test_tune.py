@@ -328,7 +328,7 @@ def still_running(word: str) -> list[str]:
         (["train.py"], "'train.py' is no objective; write FILE.py:FUNCTION."),
         (["--", "no-such-command", "{x:int:1:2}"], "there is no command 'no-such-command'."),
         (["train.py:objective", "--direction", "down"], "a direction is minimize or maximize"),
-        (["train.py:objective", "--objective", "a", *TWO], "there are 1 objectives, but 2 direct"),
+        (["train.py:objective", "--objective", "a", *TWO], "2 directions for 1 objective"),
         (["train.py:objective", "--default", "x"], "--default 'x' is not NAME=VALUE."),
         (["train.py:objective", "--from", "old"], "there is no file studies.db."),
     ],

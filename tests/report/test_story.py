@@ -252,7 +252,7 @@ def test_past_studies_that_cannot_help_are_listed_with_the_reason() -> None:
     elsewhere = past_study(name="elsewhere", space={"other": FloatDistribution(0, 1)})
     wider = past_study(name="wider", space={"x": FloatDistribution(0.0, 2.0)})
     text = markdown_report(study, [past, single, elsewhere, wider])
-    assert "| single | all along | it has 1 objectives, but the new study has 2. |" in text
+    assert "| single | all along | it has 1 objective, but the new study has 2. |" in text
     assert "| elsewhere | all along | it has no parameter in common with the new study. |" in text
     assert "| wider | all along | it was not among the sampler's sources, or its weight" in text
 
@@ -281,7 +281,7 @@ def test_the_part_of_a_past_study_that_does_not_fit_is_listed() -> None:
     study = tuned(MetaTPESampler([wide], seed=0), 10)
     n = sum(t.params["x"] > 1.0 for t in wide.trials)
     text = markdown_report(study, [wide])
-    assert f"| wide | in part | search space: {n} values of x are out of range; it lacks" in text
+    assert f"| wide | in part | search space: {n} values of x out of range; it lacks" in text
 
 
 # How trials were chosen -------------------------------------------------------------------------

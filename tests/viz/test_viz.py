@@ -29,6 +29,7 @@ from metatpe import (
     portfolio,
     transfer_history,
 )
+from metatpe.extras import install_command
 from metatpe.past.similarity import similarity_matrix
 from metatpe.space import Floats
 from metatpe.study.record import Reason
@@ -931,7 +932,7 @@ def test_without_its_library_a_plot_says_what_to_install(package: str, call: str
         [sys.executable, "-c", code], capture_output=True, text=True, check=False
     )
     assert result.returncode == 0, result.stderr
-    assert result.stdout.strip().endswith("pip install 'metatpe[viz]'")
+    assert result.stdout.strip().endswith(install_command("viz"))
 
 
 def test_both_backends_have_the_same_names() -> None:

@@ -1,4 +1,4 @@
-"""`metatpe bench`: list, run, table and compact; `_reproduce` adds the figures."""
+"""`metatpe bench`: list, run, table and compact; `reproduce` has the figures."""
 
 from __future__ import annotations
 
@@ -29,14 +29,11 @@ from metatpe.cli.common import (
     progress_bar,
     table_of,
 )
+from metatpe.words import counted
 
 if TYPE_CHECKING:
     from metatpe.bench.summary import Entry
 
-app = typer.Typer(
-    help="The paper's experiments: problems, methods, runs, tables and figures.",
-    no_args_is_help=True,
-)
 _WINDOW = 900.0  # seconds that the time left is estimated from: some runs take a minute
 
 Problems = Annotated[
@@ -57,7 +54,6 @@ Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="Of records or co
 # list -----------------------------------------------------------------------------------------
 
 
-@app.command("list")
 def list_(as_json: AsJson = False) -> None:
     """Show the problems and the methods, and which of them are not available here.
 
@@ -79,7 +75,7 @@ def _describe_problem(name: str) -> dict[str, Any]:
     except (ImportError, OSError, ValueError) as error:
         return {**entry, "missing": str(error)}
     size = "" if problem.table is None else f", {len(problem.table):,} configurations"
-    space = f"{len(problem.space)} parameters{size}"
+    space = f"{counted(len(problem.space), 'parameter')}{size}"
     objectives = dict(zip(problem.objective_names, problem.directions, strict=True))
     return {**entry, "space": space, "objectives": objectives, "missing": None}
 
@@ -111,7 +107,6 @@ def _wide() -> Console:
 # run ------------------------------------------------------------------------------------------
 
 
-@app.command()
 def run(
     problem: Problems,
     method: Methods,
@@ -188,7 +183,8 @@ def run_with_bar(runs: Sequence[Run], out: Path, jobs: int, ray: str | None) -> 
 
 
 def print_outcome(outcome: Outcome, out: Path, missing: Sequence[str]) -> None:
-    print(f"{outcome.n_finished} runs were finished and {outcome.n_skipped} were there: {out}")
+    finished = counted(outcome.n_finished, "run")
+    print(f"{finished} finished, {outcome.n_skipped} were there already: {out}")
     for sentence in [*missing, *(f"{entry}; it was run again" for entry in outcome.corrupt)]:
         typer.echo(sentence, err=True)
     for record in outcome.failed:
@@ -233,7 +229,6 @@ def _setting(text: str) -> tuple[str, float | int]:
 # table ----------------------------------------------------------------------------------------
 
 
-@app.command()
 def table(
     results: Folder,
     at: Annotated[
@@ -332,7 +327,6 @@ def print_left_out(found: Results) -> None:
 # compact --------------------------------------------------------------------------------------
 
 
-@app.command()
 def compact(
     results: Folder,
     out: Annotated[Path, typer.Argument(metavar="OUT", help="Folder of the compact files.")],

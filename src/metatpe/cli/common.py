@@ -19,6 +19,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
+from metatpe.extras import install_command
 from metatpe.past.read.storage import plain_errors, study_errors
 from metatpe.past.read.studies import no_study
 
@@ -101,7 +102,7 @@ def _plain(value: Any) -> Any:
 def need(extra: str, *modules: str) -> None:
     """Stop with a sentence where an extra is not installed."""
     if any(importlib.util.find_spec(module) is None for module in modules):
-        fail(f"this command needs more packages: pip install 'metatpe[{extra}]'")
+        fail(f"this command needs more packages: {install_command(extra)}")
 
 
 def fail(message: str) -> NoReturn:

@@ -36,6 +36,7 @@ from metatpe.past.task import Task
 from metatpe.samplers.guards import MIN_GOOD
 from metatpe.space import Floats, shown
 from metatpe.tpe.pareto import GAMMA, split
+from metatpe.words import counted
 
 MAX_ROWS = 20_000  # above, a relational storage takes minutes
 _WIDE = 10  # studies; above, a matrix does not fit a terminal
@@ -126,7 +127,11 @@ def similarity(storage: Storage, names: Names = None, as_json: AsJson = False) -
     with plain_failures():
         found = load_tasks(storage, names or ["*"])
         if len(found) < 2:
-            raise ValueError(f"there are {len(found)} studies to compare; it takes two.")
+            raise ValueError(
+                f"a comparison takes two studies, but there is {found[0].name!r} alone."
+                if found
+                else "a comparison takes two studies, but none has two finished trials."
+            )
     matrix = _compare_all(found)
     if as_json:
         print_json(_as_dict(found, matrix))
@@ -280,5 +285,7 @@ def _write_study(task: Task, storage: str, directions: Sequence[str], rows: list
             progress.update(bar, completed=n)
 
         store_task(task, opened, task.name, directions, rows=rows, step=step)
-    message = f"{len(rows)} trials are now the study {task.name!r} in {masked(storage)}"
+    message = (
+        f"{counted(len(rows), 'trial')} written to the study {task.name!r} of {masked(storage)}"
+    )
     errors.print(message, markup=False, highlight=False, soft_wrap=True)

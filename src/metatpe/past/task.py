@@ -39,6 +39,7 @@ from metatpe.study.trials import (
     used_distributions,
     violation_of,
 )
+from metatpe.words import counted
 
 if TYPE_CHECKING:
     from metatpe.past.read.infer import Given
@@ -157,7 +158,7 @@ class Task:
                 )
         if self.objective_names and len(self.objective_names) != self.n_objectives:
             raise ValueError(
-                f"task {self.name!r}: {self.n_objectives} objectives, "
+                f"task {self.name!r}: {counted(self.n_objectives, 'objective')}, "
                 f"but {len(self.objective_names)} objective_names."
             )
 
@@ -166,8 +167,9 @@ class Task:
 
     def __repr__(self) -> str:
         return (
-            f"Task({self.name!r}, {len(self)} observations, {len(self.space)} parameters, "
-            f"{self.n_objectives} objectives)"
+            f"Task({self.name!r}, {counted(len(self), 'observation')}, "
+            f"{counted(len(self.space), 'parameter')}, "
+            f"{counted(self.n_objectives, 'objective')})"
         )
 
     @property
@@ -430,7 +432,7 @@ class Task:
         return "\n".join([repr(self), *lines])
 
     def _repr_html_(self) -> str:
-        title = f"{self.name}: {len(self)} observations"
+        title = f"{self.name}: {counted(len(self), 'observation')}"
         return table(title, self._rows())
 
     def _rows(self) -> list[tuple[str, str]]:

@@ -29,6 +29,7 @@ from metatpe.study.record import REST, TARGET, Reason, TransferRecord, transfer_
 from metatpe.study.trials import front_of, n_usable, used_distributions
 from metatpe.viz.runs import plain_names, run_of
 from metatpe.viz.weights import LANES, reason_of
+from metatpe.words import counted
 
 SMALL = 0.1  # of an equal share; a smaller weight does not count
 _INFLUENCED: tuple[Reason, ...] = ("weighed", "densities")  # where weights had an influence
@@ -210,7 +211,7 @@ def _at_hand(study: Study, past: Sequence[Study | Task]) -> tuple[dict[str, Task
 
 def _why_not_table(task: Task, study: Study) -> str:
     if (n := len(study.directions)) != task.n_objectives:
-        return f"it has {task.n_objectives} objectives, but the new study has {n}."
+        return f"it has {counted(task.n_objectives, 'objective')}, but the new study has {n}."
     return ""
 
 

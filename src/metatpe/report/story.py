@@ -20,6 +20,7 @@ from metatpe.samplers.guards import MIN_GOOD
 from metatpe.study.record import Reason, TransferRecord, record_of
 from metatpe.viz.style import value_text
 from metatpe.viz.weights import LANES, described
+from metatpe.words import counted, listed
 
 _N_FRONT = 100  # rows of the front's table
 _N_COLUMNS = 12  # parameters with a column of their own in it
@@ -66,7 +67,7 @@ def _in_short(facts: Facts) -> list[Block]:
 def _counted(facts: Facts) -> str:
     n, d, m = len(facts.trials), len(facts.parameters), len(facts.objectives)
     running = " The study is still running." if "running" in facts.states else ""
-    counts = f"{_n(n, 'trial')}, {_n(d, 'parameter')}, {_n(m, 'objective')}"
+    counts = f"{counted(n, 'trial')}, {counted(d, 'parameter')}, {counted(m, 'objective')}"
     return f"The study has {counts}.{running}"
 
 
@@ -76,7 +77,7 @@ def _found(facts: Facts) -> str:
     if len(facts.objectives) == 1:
         best = facts.front[0]
         return f"The best value is {value_text(best.values[0])} (trial {best.number})."
-    return f"The Pareto front has {_n(len(facts.front), 'point')}."
+    return f"The Pareto front has {counted(len(facts.front), 'point')}."
 
 
 def _borrowed(facts: Facts) -> str:
@@ -86,17 +87,25 @@ def _borrowed(facts: Facts) -> str:
             "added by hand."
         )
     influenced = {number for source in facts.used for number in source.influenced}
-    parts = [_n(len(facts.starts), "warm start")] if facts.starts else []
-    parts += [f"{_n(len(influenced), 'trial')} chosen with past studies"] if influenced else []
+    parts = [counted(len(facts.starts), "warm start")] if facts.starts else []
+    parts += (
+        [f"{counted(len(influenced), 'trial')} chosen with past studies"] if influenced else []
+    )
     n_unknown = facts.reasons.get("unknown", 0)
     sentences = []
     if parts:
-        which = _n(len(facts.used), "past study", "past studies") if facts.used else "past studies"
+        which = (
+            counted(len(facts.used), "past study", "past studies")
+            if facts.used
+            else "past studies"
+        )
         sentences.append(f"It borrowed from {which}: {' and '.join(parts)}.")
     elif not n_unknown:
         sentences.append("It borrowed nothing from past studies.")
     if n_unknown:
-        sentences.append(f"How {_n(n_unknown, 'trial was', 'trials were')} chosen is unknown.")
+        sentences.append(
+            f"How {counted(n_unknown, 'trial was', 'trials were')} chosen is unknown."
+        )
     return " ".join(sentences)
 
 
@@ -107,7 +116,7 @@ def saved_sentence(facts: Facts) -> str:
         return ""
     if saved.n < 1:
         return "Without transfer you would not have needed more trials."
-    return f"Without transfer you would have needed about {_n(saved.n, 'more trial')}."
+    return f"Without transfer you would have needed about {counted(saved.n, 'more trial')}."
 
 
 # What was tuned -------------------------------------------------------------------------------
@@ -261,13 +270,15 @@ def _starts(facts: Facts, source: Source) -> str:
     if not source.starts:
         return "unknown" if any(not record.sources for record in facts.starts) else ""
     word = "trial" if len(source.starts) == 1 else "trials"
-    return f"{word} {_listed([str(number) for number in source.starts], 10)}"
+    return f"{word} {listed([str(number) for number in source.starts], 10)}"
 
 
 def _influence(source: Source) -> str:
     if not source.unknown:
-        return _n(len(source.influenced), "trial")
-    return f"at least {_n(len(source.influenced), 'trial')}" if source.influenced else "unknown"
+        return counted(len(source.influenced), "trial")
+    return (
+        f"at least {counted(len(source.influenced), 'trial')}" if source.influenced else "unknown"
+    )
 
 
 def _weights(source: Source) -> tuple[str, str]:
@@ -341,11 +352,11 @@ def _lost(source: Source) -> str:
     left = source.left
     if left is None or not source.is_used:
         return ""
-    parts = [f"{n} values of {name} are out of range" for name, n in left.outside.items()]
+    parts = [f"{counted(n, 'value')} of {name} out of range" for name, n in left.outside.items()]
     if left.dropped:
-        parts.append(f"this study does not have {_listed(left.dropped)}")
+        parts.append(f"this study does not have {listed(left.dropped)}")
     if left.lacking:
-        parts.append(f"it lacks {_listed(left.lacking)}")
+        parts.append(f"it lacks {listed(left.lacking)}")
     return f"search space: {'; '.join(parts)}." if parts else ""
 
 
@@ -373,7 +384,7 @@ _IMPORTANCES = (
 
 
 def _kept(name: str, records: Sequence[TransferRecord]) -> str:
-    return f"{sum(name in record.kept for record in records)} of {_n(len(records), 'trial')}"
+    return f"{sum(name in record.kept for record in records)} of {counted(len(records), 'trial')}"
 
 
 # What was saved -------------------------------------------------------------------------------
@@ -390,7 +401,7 @@ def _saved(facts: Facts) -> list[Block]:
 
 
 def _measured(facts: Facts, saved: AgainstRuns) -> str:
-    names = _listed([study.study_name for study in facts.without])
+    names = listed([study.study_name for study in facts.without])
     what = "best value" if len(facts.objectives) == 1 else "hypervolume"
     if len(saved.each) == 1:
         found = f"the run needed {saved.there[0]} trials, this study {saved.here[0]}"
@@ -400,7 +411,7 @@ def _measured(facts: Facts, saved: AgainstRuns) -> str:
             f"this study (median {saved.n})"
         )
     return (
-        f"Measured against {_n(len(saved.each), 'run')} of the same problem without a past "
+        f"Measured against {counted(len(saved.each), 'run')} of the same problem without a past "
         f"({names}). To reach the best {what} that both have reached, {found}. Runs vary by "
         "chance: another run may give another number."
     )
@@ -475,15 +486,6 @@ def _reading(facts: Facts) -> list[Block]:
 
 
 # Words ----------------------------------------------------------------------------------------
-
-
-def _n(n: int, one: str, many: str = "") -> str:
-    return f"{n:,} {one if n == 1 else many or one + 's'}"
-
-
-def _listed(names: Sequence[str], most: int = 5) -> str:
-    rest = len(names) - most
-    return ", ".join(names[:most]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def _duration(seconds: float) -> str:

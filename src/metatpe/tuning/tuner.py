@@ -35,6 +35,7 @@ from metatpe.samplers.meta_tpe import MetaTPESampler
 from metatpe.samplers.transfer import TransferSampler
 from metatpe.tuning.objective import Command, Function, ending
 from metatpe.tuning.worker import ERROR, Asked, Broken, Finished, Idle, Open, Ready, Remark, work
+from metatpe.words import counted
 
 SamplerName = Literal["meta-tpe", "transfer"]
 SAMPLERS: dict[SamplerName, type[MetaTPESampler] | type[TransferSampler]] = {
@@ -326,7 +327,7 @@ def _check_same(study: Study, tuning: Tuning) -> None:
         )
     if tuning.names and len(tuning.names) != len(directions):
         raise ValueError(
-            f"study {study.study_name!r} has {len(directions)} objectives, but "
+            f"study {study.study_name!r} has {counted(len(directions), 'objective')}, but "
             f"{len(tuning.names)} are named."
         )
     if tuning.names and study.metric_names and study.metric_names != list(tuning.names):

@@ -14,6 +14,7 @@ import numpy as np
 from optuna.distributions import BaseDistribution
 from optuna.study import Study
 
+from metatpe.extras import install_command
 from metatpe.past.task import Task
 from metatpe.space import Floats, Space
 from metatpe.viz.portfolio import SERVES, Coverage, coverage_of
@@ -72,7 +73,7 @@ def _subplots(
     try:
         from matplotlib import pyplot as plt
     except ImportError:
-        raise ImportError("these plots need matplotlib: pip install 'metatpe[viz]'") from None
+        raise ImportError(f"these plots need matplotlib: {install_command('viz')}") from None
     with plt.rc_context(_STYLE):
         figure = plt.figure(figsize=size, layout="constrained")
         return figure, figure.subplots(n_rows, n_columns, squeeze=False, **options)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from metatpe.extras import install_command
 from metatpe.space import Floats
 from metatpe.viz.portfolio import SERVES, Coverage
 from metatpe.viz.regions import GammaSets, Good, line_of, linear_ticks
@@ -36,7 +37,7 @@ try:
     from plotly import graph_objects as go
     from plotly.subplots import make_subplots
 except ImportError:
-    raise ImportError("metatpe.viz needs plotly: pip install 'metatpe[viz]'") from None
+    raise ImportError(f"metatpe.viz needs plotly: {install_command('viz')}") from None
 
 _LINE, _NOTHING = "rgba(128,128,128,0.25)", "rgba(0,0,0,0)"  # of grids; of what is not there
 _BAND: Any = {"fill": "toself", "hoverinfo": "skip", "showlegend": False}

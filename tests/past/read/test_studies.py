@@ -65,7 +65,7 @@ def test_studies_with_too_few_trials_are_left_out_and_that_is_said(
     opened: optuna.storages.RDBStorage, caplog: pytest.LogCaptureFixture
 ) -> None:
     load_tasks(opened)
-    assert "study 'short' is left out: it has 1 finished trials" in caplog.text
+    assert "study 'short' is left out: it has 1 finished trial" in caplog.text
     assert "study 'fresh' is left out" in caplog.text
 
 
@@ -155,7 +155,7 @@ def test_only_tasks_that_can_help_are_kept(
         "study 'other names' is left out: its objectives are ['error', 'size'], "
         "and not ['error', 'time'].",
         "study 'other space' is left out: it has no parameter in common with the new study.",
-        "study 'single' is left out: it has 1 objectives, but the new study has 2.",
+        "study 'single' is left out: it has 1 objective, but the new study has 2.",
     }
 
 

@@ -17,6 +17,7 @@ from metatpe.past.read.storage import StorageName, open_storage, plain_errors, s
 from metatpe.past.task import Task, own_names
 from metatpe.study.record import REST, TARGET
 from metatpe.study.trials import n_usable, used_distributions
+from metatpe.words import counted
 
 _logger = logging.getLogger(__name__)
 _N_NAMED = 5  # studies in a sentence about a name that none has
@@ -131,13 +132,13 @@ def no_study(name: str, stored: Sequence[str]) -> str:
 def why_not(study: Study, like: Study | None = None) -> str:
     """Return why a study cannot be a past one (for another study); empty where it can."""
     if (n := n_usable(study)) < 2:
-        return f"it has {n} finished trials with a parameter."
+        return f"it has {counted(n, 'finished trial')} with a parameter."
     if like is None:
         return ""
     if _is_same(study, like):
         return "it is the new study itself."
     if (n := len(study.directions)) != len(like.directions):
-        return f"it has {n} objectives, but the new study has {len(like.directions)}."
+        return f"it has {counted(n, 'objective')}, but the new study has {len(like.directions)}."
     if study.metric_names and like.metric_names and study.metric_names != like.metric_names:
         return f"its objectives are {study.metric_names}, and not {like.metric_names}."
     return ""
