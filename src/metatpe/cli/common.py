@@ -35,7 +35,7 @@ Storage = Annotated[
 ]
 Directions = Annotated[
     list[str] | None,
-    typer.Option(help="minimize or maximize, one per objective; minimize if none."),
+    typer.Option(help="minimize or maximize, once per objective; minimize if none."),
 ]
 Defaults = Annotated[
     list[str] | None,

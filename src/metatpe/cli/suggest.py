@@ -44,7 +44,13 @@ from metatpe.past.portfolio import Member, joined_space, portfolio
 from metatpe.past.ranges import GoodRange, good_ranges, volume_left
 from metatpe.past.read.storage import masked, open_storage, plain_errors, study_errors
 from metatpe.past.read.studies import as_tasks, load_tasks, study_names
-from metatpe.past.read.summary import Summary, summarise
+from metatpe.past.read.summary import (
+    Objectives,
+    Summary,
+    agreed_objectives,
+    nothing_left,
+    summarise,
+)
 from metatpe.past.task import Task
 from metatpe.space import Space, shown
 from metatpe.study.trials import used_distributions
@@ -202,7 +208,7 @@ def _read(
     usable = {s.study: s for s in found if not s.left_out}
     left_out = [s for s in found if s.left_out]
     if not usable and (names or like is None):
-        raise ValueError(_no_past(left_out))
+        raise ValueError(nothing_left(left_out))
     _say_left_out(left_out)
     loaded = load_tasks(storage, list(usable), defaults=defaults) if usable else []
     _check_objectives(loaded)
@@ -210,15 +216,6 @@ def _read(
         _Source(stored.name, task, task.objective_names, tuple(usable[stored.name].directions))
         for stored, task in zip(loaded, as_tasks(loaded), strict=True)
     ]
-
-
-def _no_past(left_out: Sequence[Summary]) -> str:
-    if not left_out:
-        return "there is no past study."
-    first = left_out[0]
-    number = f"none of the {len(left_out)} past studies" if left_out[1:] else "the past study"
-    negation = "can" if left_out[1:] else "cannot"
-    return f"{number} {negation} be used; {first.study!r} is left out because {first.left_out}"
 
 
 def _say_left_out(left_out: Sequence[Summary]) -> None:
@@ -380,15 +377,12 @@ class _Creation:
         Raises:
             ValueError: They have different directions.
         """
-        directions = {source.directions: source.name for source in reversed(sources)}
-        if len(directions) > 1:
-            found = " and ".join(f"{[*d]} (such as {n!r})" for d, n in directions.items())
-            raise ValueError(
-                f"the past studies have the directions {found}; create the study {name!r} with "
-                "those that it is to have, or choose past studies that agree with --from."
-            )
-        objectives = {source.objectives for source in sources if source.objectives}
-        return cls(name, sources[0].directions, objectives.pop() if len(objectives) == 1 else ())
+        advice = (
+            f"create the study {name!r} with those that it is to have, or choose past studies "
+            "that agree with --from."
+        )
+        past = {s.name: Objectives(s.directions, s.objectives) for s in sources}
+        return cls(name, *agreed_objectives(past, advice))
 
     def study(self, storage: BaseStorage) -> Study:
         """Create the study."""

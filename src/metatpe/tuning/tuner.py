@@ -17,7 +17,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -30,10 +30,12 @@ from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from metatpe.past.read.storage import StorageError, open_storage, plain_errors, study_errors
-from metatpe.past.read.studies import load_tasks
+from metatpe.past.read.summary import Objectives
+from metatpe.past.task import Task
 from metatpe.samplers.meta_tpe import MetaTPESampler
 from metatpe.samplers.transfer import TransferSampler
 from metatpe.tuning.objective import Command, Function, ending
+from metatpe.tuning.past import complete_objectives, load_past
 from metatpe.tuning.worker import ERROR, Asked, Broken, Finished, Idle, Open, Ready, Remark, work
 from metatpe.words import counted
 
@@ -55,7 +57,7 @@ class Tuning:
     study: str
     sampler: SamplerName = "meta-tpe"
     past: tuple[str, ...] = ()  # names or patterns of past studies
-    directions: tuple[str, ...] = ()  # none: those of the study, or minimize
+    directions: tuple[str, ...] = ()  # none: those of the study, of past studies, or minimize
     names: tuple[str, ...] = ()  # of the objectives
     n_trials: int = 100  # that the study is to have, those of earlier runs among them
     n_jobs: int = 1
@@ -87,7 +89,10 @@ class Tuner:
         self._workers: list[_Worker] = []
         self._asking: _Worker | None = None
         self.is_stopped = False
-        self._sampler = self._make_sampler(self._known_study())
+        known = self._known_study()
+        if known is None and tuning.past:
+            self._tuning = _like_the_past(tuning)
+        self._sampler = self._make_sampler(known)
 
     def _known_study(self) -> Study | None:
         """Return the study if it is there, and nothing speaks against going on with it."""
@@ -108,12 +113,18 @@ class Tuner:
     def _make_sampler(self, known: Study | None) -> BaseSampler:
         tuning = self._tuning
         like = known or _open_study(tuning, None, None)
-        sources = []
-        if tuning.past:
-            names, defaults = list(tuning.past), tuning.defaults
-            sources = load_tasks(tuning.storage, names, like=like, defaults=defaults)
-        self.sources = [task.name for task in sources]
         space = tuning.objective.space
+        sources: list[Task] = []
+        self.left_out: list[str] = []  # a sentence per past study that is not used
+        if tuning.past:
+            opened = open_storage(tuning.storage)
+            past = load_past(opened, tuning.past, like, space, tuning.defaults)
+            sources, self.left_out = past
+        self.sources = [task.name for task in sources]
+        self.objectives = Objectives(
+            tuple(direction.name.lower() for direction in like.directions),
+            tuple(like.metric_names or ()),
+        )
         return SAMPLERS[tuning.sampler](sources, search_space=space, seed=tuning.seed)
 
     def run(self) -> Study:
@@ -200,6 +211,7 @@ class Tuner:
                 self._asking = None
             case Finished(number):
                 self._finished(study.get_trials(deepcopy=False)[number], study)
+                _check_values(study)
 
     def _bury(self, worker: _Worker, study: Study) -> None:
         """Take note that a worker is no more, and replace it if it died in an evaluation."""
@@ -302,6 +314,13 @@ def _handling(number: int, handler: Any) -> Iterator[None]:
         signal.signal(number, before)
 
 
+def _like_the_past(tuning: Tuning) -> Tuning:
+    """Return what is to be tuned, with the objectives of past studies where none were given."""
+    given = Objectives(tuning.directions, tuning.names)
+    found = complete_objectives(open_storage(tuning.storage), tuning.past, given)
+    return replace(tuning, directions=found.directions, names=found.names)
+
+
 def _open_study(tuning: Tuning, storage: BaseStorage | None, sampler: BaseSampler | None) -> Study:
     """Return the study, made if it is not there; without a storage one in memory."""
     directions = tuning.directions or ["minimize"] * max(1, len(tuning.names))
@@ -315,6 +334,22 @@ def _open_study(tuning: Tuning, storage: BaseStorage | None, sampler: BaseSample
     if tuning.names and not study.metric_names:
         study.set_metric_names(list(tuning.names))
     return study
+
+
+def _check_values(study: Study) -> None:
+    """Stop where every trial so far has returned another number of values than the study has.
+
+    Raises:
+        ValueError: They have.
+    """
+    ended = [t for t in study.get_trials(deepcopy=False) if t.state.is_finished()]
+    errors = [trial.user_attrs.get(ERROR, "") for trial in ended]
+    if errors and all("number of the values" in error for error in errors):  # Optuna's words
+        n = counted(len(study.directions), "objective")
+        raise ValueError(
+            f"{errors[-1].rstrip('.')}. Study {study.study_name!r} has {n}; give --direction once "
+            "per value that the objective returns, and another name with --study."
+        )
 
 
 def _check_same(study: Study, tuning: Tuning) -> None:
