@@ -6,6 +6,7 @@ import contextlib
 import importlib.util
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -104,6 +105,26 @@ def test_the_table_can_be_narrowed_and_turned_around(results: Path) -> None:
     assert json.loads(run.stdout)["against"] == "random"
     run = bench("table", str(results), "--at", "12", "--method", "random", "--json", cwd=results)
     assert {e["method"] for e in json.loads(run.stdout)["entries"]} == {"random"}
+
+
+def test_without_the_tables_of_a_suite_the_others_are_summarised(
+    results: Path, tmp_path: Path
+) -> None:
+    stored = Path(__file__).parents[2] / "docs" / "results"
+    folder, nowhere = tmp_path / "results", tmp_path / "nowhere"
+    shutil.copytree(results, folder)
+    for name in ("nmt_so-en.json.gz", "nmt_sw-en.json.gz"):
+        shutil.copy(stored / name, folder)
+    environment = {"METATPE_DATA": str(nowhere), "XDG_CACHE_HOME": str(nowhere)}
+    run = real_bench("table", "results", "--at", "12", cwd=tmp_path, **environment)
+    assert run.returncode == 0, run.stderr
+    assert "ellipsoid4" in run.stdout
+    assert run.stderr.startswith("nmt/so-en, nmt/sw-en are left out: the NMT-Bench table so-en")
+    assert run.stderr.count("Put the files") == 1
+    arguments = ("table", "results", "--problem", "nmt", "--at", "12")
+    run = real_bench(*arguments, cwd=tmp_path, **environment)
+    assert run.returncode == 2
+    assert run.stderr.startswith("metatpe: no table of a problem is here; nmt/so-en, nmt/sw-en")
 
 
 def test_the_compact_form_gives_the_same_table(results: Path, tmp_path: Path) -> None:

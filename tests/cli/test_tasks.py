@@ -56,8 +56,9 @@ def test_the_studies_of_a_storage_are_shown(url: str) -> None:
     answer = metatpe("tasks", "--storage", url)
     assert answer.code == 0
     assert all(name in answer.out for name in (ODD, "narrow", "new", "single", "empty"))
-    assert "lr: float 0.0001 to 1, log" in answer.out
-    assert "0 (maximize)" in answer.out
+    assert "float 0.0001 to 1, log" in answer.out
+    assert "maximize 0" in answer.out
+    assert "30 of 30" in answer.out
 
 
 def test_the_same_as_json(url: str) -> None:
@@ -88,6 +89,40 @@ def test_what_is_left_in_another_study_is_shown(url: str) -> None:
     assert f"{n_outside} of x" in row
 
 
+def test_a_study_that_does_not_exist_yet_is_compared_by_its_objective(
+    url: str, tmp_path: Path
+) -> None:
+    (tmp_path / "train.py").write_text(
+        "def objective(trial): return trial.suggest_float('x', 0, 1), 1.0"
+    )
+    out = metatpe("tasks", "--storage", url, "--like", tmp_path / "train.py:objective").out
+    assert "left out: single" not in out  # the number of objectives is not known
+    row = next(line for line in out.splitlines() if "narrow" in line)
+    assert "of 30" in row
+    assert "z" in row
+
+
+def test_a_study_that_does_not_exist_yet_is_compared_by_a_file(url: str, tmp_path: Path) -> None:
+    path = tmp_path / "space.txt"
+    path.write_text("z:int:1:3\ny:float:0:1\n")
+    found = json.loads(metatpe("tasks", "--storage", url, "--like", path, "--json").out)
+    by_name = {entry["study"]: entry for entry in found}
+    assert by_name["narrow"]["left"]["lacking"] == ["y"]
+    assert by_name["narrow"]["left"]["observations"] == 30
+    assert by_name["new"]["left_out"] == "it has no parameter in common with the new study."
+
+
+def test_each_search_space_is_shown_once(tmp_path: Path) -> None:
+    storage = optuna.storages.JournalStorage(
+        optuna.storages.journal.JournalFileBackend(str(tmp_path / "studies.log"))
+    )
+    for i in range(3):
+        past_study(n=2, name=f"s{i}", storage=storage)
+    out = metatpe("tasks", "--storage", tmp_path / "studies.log").out
+    assert out.count("float 0.0001 to 1, log") == 1
+    assert [line.split("│")[4].strip() for line in out.splitlines() if "│ s" in line] == ["A"] * 3
+
+
 def test_defaults_are_shared_too(url: str) -> None:
     arguments = ("--like", "new", "--default", "depth=3", "--default", "kind=a", "--json")
     (found,) = json.loads(metatpe("tasks", "--storage", url, *arguments, "narrow").out)
@@ -104,6 +139,7 @@ def test_nothing_is_compared_with_a_study_without_trials(url: str) -> None:
     ("arguments", "sentence"),
     [
         (["--like", "n*"], "no study is called 'n*'; the storage has ["),
+        (["--like", "nowhere.py:objective"], "there is no file nowhere.py."),
         (["narow"], "no study is called 'narow'; close are ['narrow']."),
         (["--like", "new", "--default", "depth"], "--default 'depth' is not NAME=VALUE."),
     ],
@@ -269,7 +305,7 @@ def test_an_export_of_optuna_comes_back(tmp_path: Path) -> None:
 def test_the_help_has_examples_and_the_command_starts() -> None:
     code = "from metatpe.cli import main; main()"
     for command in ("tasks", "similarity", "import"):
-        assert "Example: metatpe " + command in metatpe(command, "--help").out
+        assert f" metatpe {command} " in metatpe(command, "--help").out.partition("Example")[2]
     run = subprocess.run([sys.executable, "-c", code, "tasks"], capture_output=True, text=True)
     assert run.returncode == 2
     assert "--storage" in run.stderr

@@ -256,7 +256,8 @@ def table(
 
     with plain_failures():
         found = read_results(results)
-        curves = curves_of(_chosen(found, problem, method), scale=scale, raw=raw)
+        traces, missing = _readable(_chosen(found, problem, method))
+        curves = curves_of(traces, scale=scale, raw=raw)
         against = chosen_method(curves, against)
         entries = summarise(curves, at=_budgets(at), against=against)
     if as_json:
@@ -264,6 +265,8 @@ def table(
     else:
         for name in dict.fromkeys(entry.problem for entry in entries):
             _print_table([entry for entry in entries if entry.problem == name], against)
+    for sentence in missing:
+        typer.echo(sentence, err=True)
     print_left_out(found)
 
 
@@ -281,6 +284,31 @@ def _chosen(found: Results, problem: str | None, method: str | None) -> list[Tra
     if not traces:
         raise ValueError("no finished run is left to summarise.")
     return traces
+
+
+def _readable(traces: Sequence[Trace]) -> tuple[list[Trace], list[str]]:
+    """Return the runs whose tables are here, and a sentence about the problems of the others.
+
+    A hypervolume is relative to the true front, so that it takes the table of the problem.
+
+    Raises:
+        ValueError: No table is here.
+    """
+    missing: dict[str, str] = {}
+    for name in dict.fromkeys(trace.run.problem for trace in traces):
+        try:
+            get_problem(name)
+        except (ImportError, OSError) as error:
+            missing[name] = str(error)
+    sentences = []
+    for suite in dict.fromkeys(map(suite_of, missing)):  # the tables of a suite come together
+        names = [name for name in missing if suite_of(name) == suite]
+        verb = "is" if len(names) == 1 else "are"
+        sentences.append(f"{', '.join(names)} {verb} left out: {missing[names[0]]}")
+    readable = [trace for trace in traces if trace.run.problem not in missing]
+    if not readable:
+        raise ValueError(f"no table of a problem is here; {sentences[0]}")
+    return readable, sentences
 
 
 def _budgets(text: str) -> list[int]:
