@@ -165,7 +165,8 @@ def _progress_caption(facts: Facts) -> str:
         return "The best value so far."
     return (
         "The hypervolume of the Pareto front so far: the volume of the values that it dominates, "
-        "up to the worst value seen in each objective. Larger is better."
+        "up to the worst value seen in each objective. Larger is better. An objective whose "
+        "values span more than a decade is taken in logs."
     )
 
 
