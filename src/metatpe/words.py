@@ -1,7 +1,8 @@
-"""Numbers and names in sentences."""
+"""Numbers, names and durations in sentences."""
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Sequence
 
 
@@ -23,3 +24,14 @@ def listed(names: Sequence[str], most: int = 5) -> str:
     """
     rest = len(names) - most
     return ", ".join(names[:most]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def duration(seconds: float) -> str:
+    """Return a duration in the unit that suits it.
+
+    >>> duration(0.0123), duration(12.3456), duration(3723)
+    ('12.3 ms', '12.3 s', '1:02:03')
+    """
+    if seconds < 1:
+        return f"{seconds * 1000:.3g} ms"
+    return f"{seconds:.3g} s" if seconds < 120 else str(datetime.timedelta(seconds=round(seconds)))

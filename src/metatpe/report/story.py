@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Sequence
 from functools import partial
 from itertools import compress
@@ -13,19 +12,19 @@ from optuna.trial import FrozenTrial
 from metatpe import viz
 from metatpe.past.read.storage import masked
 from metatpe.report import figures
-from metatpe.report.blocks import Block, Items, Plot, Section, Table, Text
-from metatpe.report.facts import SMALL, Facts, Source
-from metatpe.report.saved import BLOCK, AgainstRuns, ByTurns
-from metatpe.samplers.guards import MIN_GOOD
-from metatpe.study.record import Reason, TransferRecord, record_of
+from metatpe.report.advice import next_steps
+from metatpe.report.blocks import Block, Plot, Section, Table, Text
+from metatpe.report.facts import Facts, Source
+from metatpe.report.glossary import reading
+from metatpe.report.savings import saved_sentence, savings
+from metatpe.study.record import REST, TransferRecord, record_of
 from metatpe.viz.style import value_text
 from metatpe.viz.weights import LANES, described
-from metatpe.words import counted, listed
+from metatpe.words import counted, duration, listed
 
 _N_FRONT = 100  # rows of the front's table
 _N_COLUMNS = 12  # parameters with a column of their own in it
 _N_SIMILARITY = 60  # tasks of the heat map
-_WITH_MODELS = ("TransferSampler", "RGPESampler", "TSTRSampler")
 
 
 def sections_of(facts: Facts) -> list[Section]:
@@ -34,11 +33,12 @@ def sections_of(facts: Facts) -> list[Section]:
         Section("In short", _in_short(facts)),
         Section("What was tuned", _tuned(facts)),
         Section("Best value" if len(facts.objectives) == 1 else "Pareto front", _front(facts)),
+        Section("What to run next", next_steps(facts)),
         Section("What came from past studies", _transfer(facts)),
         Section("Past studies left aside", _left_aside(facts)),
         Section("Which parameters matter", _importances(facts)),
-        Section("How many trials were saved", _saved(facts)),
-        Section("How to read this", _reading(facts)),
+        Section("What was saved", savings(facts)),
+        Section("How to read this", reading(facts)),
     )
 
 
@@ -109,16 +109,6 @@ def _borrowed(facts: Facts) -> str:
     return " ".join(sentences)
 
 
-def saved_sentence(facts: Facts) -> str:
-    """Return how many trials were saved, as a sentence; empty where nothing can be told."""
-    saved = facts.saved
-    if saved is None:
-        return ""
-    if saved.n < 1:
-        return "Without transfer you would not have needed more trials."
-    return f"Without transfer you would have needed about {counted(saved.n, 'more trial')}."
-
-
 # What was tuned -------------------------------------------------------------------------------
 
 
@@ -130,7 +120,7 @@ def _tuned(facts: Facts) -> list[Block]:
         began, ended = (f"{moment:%Y-%m-%d %H:%M:%S}" for moment in span)
         rows += [("first trial started", began), ("last trial ended", ended)]
     if facts.seconds is not None:
-        rows.append(("duration of a trial (median)", _duration(facts.seconds)))
+        rows.append(("duration of a trial (median)", duration(facts.seconds)))
     if facts.samplers:
         rows.append(("sampler", ", ".join(facts.samplers)))
     rows += list(facts.attributes.items())
@@ -249,13 +239,21 @@ _SIMILARITY = (
 
 def _table_of_sources(facts: Facts) -> list[Block]:
     """Return the past studies that were or may have been borrowed from, without empty columns."""
-    head = ("past study", "trials", "warm starts", "influenced", "largest weight", "last weight")
+    head = (
+        "past study",
+        "trials",
+        "warm starts",
+        "influenced",
+        "on the front",
+        *_WEIGHTED,
+    )
     rows = [
         (
             source.name,
             "" if source.observations is None else str(source.observations),
             _starts(facts, source),
             _influence(source),
+            _won(facts, source),
             *_weights(source),
         )
         for source in facts.sources
@@ -265,6 +263,21 @@ def _table_of_sources(facts: Facts) -> list[Block]:
         return []
     is_shown = [any(cells) for cells in zip(*rows, strict=True)]
     return [Table(list(compress(head, is_shown)), [list(compress(row, is_shown)) for row in rows])]
+
+
+_WEIGHTED = ("largest weight", "weight over time")
+
+
+def _won(facts: Facts, source: Source) -> str:
+    """Return how many of the trials that a past study gave or influenced are on the front."""
+    front = {trial.number for trial in facts.front}
+    kinds = {"start": source.starts, "influenced": source.influenced}
+    parts = [
+        f"{len(front & {*numbers})} of {len(numbers)} {kind}{'s' if kind == 'start' else ''}"
+        for kind, numbers in kinds.items()
+        if numbers
+    ]
+    return ", ".join(parts)
 
 
 def _starts(facts: Facts, source: Source) -> str:
@@ -286,8 +299,9 @@ def _weights(source: Source) -> tuple[str, str]:
     if not any(source.weights.values()):
         return "", ""
     largest = max(source.weights, key=lambda number: source.weights[number])
-    last = list(source.weights.values())[-1]
-    return f"{_weight(source.weights[largest])} (trial {largest})", _weight(last)
+    thirds = np.array_split(np.array([*source.weights.values()]), 3)
+    over_time = " → ".join(_weight(float(part.mean())) for part in thirds if len(part))
+    return f"{_weight(source.weights[largest])} (trial {largest})", over_time
 
 
 def _weight(weight: float) -> str:
@@ -327,12 +341,15 @@ def _why_never(facts: Facts, source: Source) -> str:
     """Return why nothing was borrowed from a past study that could have helped."""
     if not facts.records:
         return "the study has no record of a transfer."
-    if not source.weights and facts.is_weighed:
+    if not source.weights and any(REST in record.weights for record in facts.records):
         return (
-            "it was not among the sampler's sources, or its weight was too small to be recorded."
+            "its weight was among the smallest, which are recorded as a sum, or it was not among "
+            "the sampler's sources."
         )
+    if not source.weights and facts.is_weighed:
+        return "it was not among the sampler's sources."
     if not source.weights:
-        return "it was not among the sampler's sources, or no weights have been computed yet."
+        return "no weights have been computed yet, or it was not among the sampler's sources."
     if max(source.weights.values()) >= facts.least:
         return "it had a weight only in trials that the study chose alone."
     if facts.silent_from is not None and source.small_from is None:
@@ -373,123 +390,24 @@ def _importances(facts: Facts) -> list[Block]:
         (name, f"{value / whole:.0%}", *([_kept(name, kept)] if kept else []))
         for name, value in facts.importances.items()
     ]
-    head = ("parameter", "importance", *(["similarity measured on it"] if kept else []))
+    head = ("parameter", "importance", *(["past studies compared on it"] if kept else []))
     draw = partial(viz.plot_importances, facts.study, facts.at_hand)
-    return [Plot("importances", draw, _IMPORTANCES), Table(head, rows)]
+    blocks: list[Block] = [Plot("importances", draw, _IMPORTANCES), Table(head, rows)]
+    return [*blocks, Text(_COMPARED)] if kept else blocks
 
 
 _IMPORTANCES = (
     "How important each parameter is for being among the best tenth of the configurations "
-    "(PED-ANOVA), in this study and in past studies."
+    "(PED-ANOVA), in this study and in past studies; the parameters of a study sum to 100 %. "
+    "Optuna's own importances, as in its dashboard, tell what explains the spread of all values, "
+    "bad ones included, so the two may differ."
+)
+_COMPARED = (
+    "Past studies are compared with this one on a few parameters only, the more the more good "
+    "trials it has: on those that were most important at the time, in the mean over this study "
+    "and the past studies. So a parameter that matters here may never have been among them."
 )
 
 
 def _kept(name: str, records: Sequence[TransferRecord]) -> str:
     return f"{sum(name in record.kept for record in records)} of {counted(len(records), 'trial')}"
-
-
-# What was saved -------------------------------------------------------------------------------
-
-
-def _saved(facts: Facts) -> list[Block]:
-    if facts.saved is None:
-        return []
-    if isinstance(facts.saved, AgainstRuns):
-        how = _measured(facts, facts.saved)
-    else:
-        how = _estimated(facts.saved)
-    return [Text(saved_sentence(facts), "lead"), Text(how)]
-
-
-def _measured(facts: Facts, saved: AgainstRuns) -> str:
-    names = listed([study.study_name for study in facts.without])
-    what = "best value" if len(facts.objectives) == 1 else "hypervolume"
-    if len(saved.each) == 1:
-        found = f"the run needed {saved.there[0]} trials, this study {saved.here[0]}"
-    else:
-        found = (
-            f"the runs needed between {min(saved.each)} and {max(saved.each)} trials more than "
-            f"this study (median {saved.n})"
-        )
-    return (
-        f"Measured against {counted(len(saved.each), 'run')} of the same problem without a past "
-        f"({names}). To reach the best {what} that both have reached, {found}. Runs vary by "
-        "chance: another run may give another number."
-    )
-
-
-def _estimated(saved: ByTurns) -> str:
-    return (
-        "Estimated within this study. The sampler draws at random whether a trial is chosen with "
-        "past studies or by the study alone, so the two kinds can be compared. Of "
-        f"{saved.n_weighed} trials chosen with past studies, {saved.n_weighed_hits} found values "
-        f"that no earlier trial had matched; of {saved.n_own} chosen alone, {saved.n_own_hits}. "
-        f"Compared within blocks of {BLOCK} such trials (Mantel-Haenszel ratio of the rates), the "
-        f"study alone would have needed about {saved.n} more trials for as many finds (90 % "
-        f"interval: {saved.low} to {saved.high}). What the warm starts have saved is not "
-        "included, and trials chosen alone benefit from earlier ones chosen with past studies."
-    )
-
-
-# How to read this -----------------------------------------------------------------------------
-
-
-_MEANINGS: dict[Reason, str] = {
-    "portfolio": "one of the configurations that serve the past studies together, so that each "
-    "past study has one that does well there.",
-    "best": "one of the best configurations of a past study.",
-    "reversed": "one of the worst configurations of a past study, because the past studies put "
-    "the trials in reverse order. Do the directions of the objectives agree?",
-    "startup": "a random configuration, because the study had too few trials to model.",
-    "no_start_left": "a random configuration, because no warm start was left that fits the search "
-    "space.",
-    "unknown_space": "chosen when no parameter of the study was known yet.",
-    "epsilon": "a configuration drawn at random from the whole search space.",
-    "weighed": "chosen from past studies and the study itself, each with its weight.",
-    "own": "chosen from the study alone, although past studies have weights. This happens at "
-    "random, so that trials chosen with and without past studies can be compared.",
-    "silent": "chosen from the study alone. After the warm starts, past studies have no weight "
-    f"until the study has {MIN_GOOD} good trials to compare them with.",
-    "no_weight": "chosen from the study alone, because no past study has any weight left.",
-    "densities": "chosen by densities, because the models do not order the trials well.",
-    "no_past": "chosen from the study alone, because there is no past study to use.",
-    "unknown": "recorded by an earlier version, which gave no reasons.",
-}
-
-
-def _reading(facts: Facts) -> list[Block]:
-    texts = ["A trial is one evaluation of one configuration. Trials are numbered from 0."]
-    if len(facts.objectives) > 1:
-        texts.append(
-            "The Pareto front contains the trials that no other trial dominates. Which of them is "
-            "best for you depends on how you value the objectives."
-        )
-    lanes = {reason: LANES[reason][0].upper() + LANES[reason][1:] for reason in facts.reasons}
-    texts += [f"{lane}: {_MEANINGS[reason]}" for reason, lane in lanes.items()]
-    if any(record.kept for record in facts.records):
-        texts.append(
-            "The weight of a past study follows from its similarity: how far the region of its "
-            "best configurations overlaps with that of this study, measured again before each "
-            "trial."
-        )
-    if any(name in _WITH_MODELS for name in facts.samplers):
-        texts.append(
-            "The weight of a past study is its share in the predictions of the model, computed "
-            "again before each trial."
-        )
-    if facts.is_weighed:
-        texts.append(
-            f"Weights below {SMALL:.0%} of an equal share, here {_weight(facts.least)}, do not "
-            "count. A past study counts as borrowed from if it gave a warm start, or had at least "
-            "this weight in a trial that was chosen with past studies."
-        )
-    return [Items(texts)]
-
-
-# Words ----------------------------------------------------------------------------------------
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 1:
-        return f"{seconds * 1000:.3g} ms"
-    return f"{seconds:.3g} s" if seconds < 120 else str(datetime.timedelta(seconds=round(seconds)))

@@ -223,12 +223,12 @@ def draw_importances(data: Importances) -> Any:
     layout = {"cols": len(widths), "column_widths": widths, "horizontal_spacing": 0.03}
     figure = make_subplots(shared_yaxes=True, **layout)
     figure.add_traces(_importance_traces(data), rows=1, cols=1)
-    figure.update_xaxes(title="share of the importance", rangemode="tozero", col=1)
+    figure.update_xaxes(title="importance", rangemode="tozero", col=1)
     figure.update_xaxes(tickformat=".0%", col=1)
     if data.n_compared:
         figure.add_trace(_kept(data), row=1, col=2)
         n_trials = 1 + max((n for kept in data.kept.values() for n in kept), default=0)
-        figure.update_xaxes(title="trials compared on it", dtick=trial_step(n_trials), col=2)
+        figure.update_xaxes(title="trial", dtick=trial_step(n_trials), col=2)
     figure.update_yaxes(
         tickvals=np.arange(len(data.parameters)),
         ticktext=[as_html(shortened(name, 28)) for name in data.parameters],

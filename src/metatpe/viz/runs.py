@@ -203,7 +203,7 @@ def _hypervolumes(
 
     def measure(losses: Floats) -> Floats:
         return running_hypervolume(
-            _in_logs(losses, signs, is_log), _in_logs(reference[None], signs, is_log)[0]
+            in_logs(losses, signs, is_log), in_logs(reference[None], signs, is_log)[0]
         )
 
     parts = zip(names, reference * signs, is_log, strict=True)
@@ -213,7 +213,7 @@ def _hypervolumes(
     return Progress(curves, "hypervolume", title="Hypervolume", about=about)
 
 
-def _in_logs(losses: Floats, signs: Floats, is_log: Mask) -> Floats:  # (n, m), (m,), (m,)
+def in_logs(losses: Floats, signs: Floats, is_log: Mask) -> Floats:  # (n, m), (m,), (m,)
     """Return losses with the logarithm to base ten of some objectives; inf stays inf."""
     scaled, is_finite = losses.copy(), np.isfinite(losses).all(axis=1)
     for j in np.flatnonzero(is_log):
