@@ -27,6 +27,7 @@ from metatpe.report.saved import AgainstRuns, ByTurns, against_runs, by_turns
 from metatpe.space import Space, shown
 from metatpe.study.record import REST, TARGET, Reason, TransferRecord, transfer_history, turn_of
 from metatpe.study.trials import front_of, n_usable, used_distributions
+from metatpe.tpe.hypervolume import is_improving
 from metatpe.viz.runs import plain_names, run_of
 from metatpe.viz.weights import LANES, reason_of
 from metatpe.words import counted
@@ -145,6 +146,13 @@ class Facts:
         """The trial from which on there are too few good trials to compare; None where not."""
         marks = ((r, r.reason == "silent") for r in self.records)
         return _since((r.number, is_silent) for r, is_silent in marks if is_silent or r.weights)
+
+    @cached_property
+    def improving(self) -> set[int]:
+        """The trials that brought progress: no earlier one is as good in every objective."""
+        run = run_of(self.study)
+        is_hit = np.isfinite(run.losses).all(axis=1) & is_improving(run.losses)
+        return {int(number) for number in run.numbers[is_hit]}
 
     @cached_property
     def importances(self) -> dict[str, float]:

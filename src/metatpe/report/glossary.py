@@ -41,6 +41,12 @@ def reading(facts: Facts) -> list[Block]:
             "The Pareto front contains the trials that no other trial dominates. Which of them is "
             "best for you depends on how you value the objectives."
         )
+    if facts.used:
+        texts.append(
+            "Progress: of the trials that were warm starts of a past study, and of those that its "
+            "weight influenced, how many found values that no earlier trial had matched. Weight "
+            "over time: its mean in the first, the middle and the last third of the trials."
+        )
     lanes = {reason: LANES[reason][0].upper() + LANES[reason][1:] for reason in facts.reasons}
     texts += [f"{lane}: {_MEANINGS[reason]}" for reason, lane in lanes.items()]
     if any(record.kept for record in facts.records):

@@ -244,7 +244,7 @@ def _table_of_sources(facts: Facts) -> list[Block]:
         "trials",
         "warm starts",
         "influenced",
-        "on the front",
+        "progress",
         *_WEIGHTED,
     )
     rows = [
@@ -269,11 +269,11 @@ _WEIGHTED = ("largest weight", "weight over time")
 
 
 def _won(facts: Facts, source: Source) -> str:
-    """Return how many of the trials that a past study gave or influenced are on the front."""
-    front = {trial.number for trial in facts.front}
-    kinds = {"start": source.starts, "influenced": source.influenced}
+    """Return how many of the trials that a past study gave or influenced brought progress."""
+    word = "start" if len(source.starts) == 1 else "starts"
+    kinds = {word: source.starts, "influenced": source.influenced}
     parts = [
-        f"{len(front & {*numbers})} of {len(numbers)} {kind}{'s' if kind == 'start' else ''}"
+        f"{len(facts.improving & {*numbers})} of {len(numbers)} {kind}"
         for kind, numbers in kinds.items()
         if numbers
     ]
