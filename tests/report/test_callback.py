@@ -192,6 +192,16 @@ def test_a_study_of_another_sampler_is_left_alone() -> None:
     assert not system_attributes_of(study)
 
 
+def test_the_note_says_what_to_run_next_with_the_past_of_the_storage() -> None:
+    study, _ = transferred(20, storage=optuna.storages.InMemoryStorage())
+    publish(study)
+    note = dashboard.get_note(study)
+    assert "What to run next" in note
+    assert "The next 10 are expected to add" in note
+    assert "| past | 30 | " in note
+    assert "Optuna's own importances tell what explains the spread of all values" in note
+
+
 def test_a_study_recorded_before_there_were_reasons_is_published() -> None:
     study = recorded_study(*OLD_RECORDS)
     assert publish(study)

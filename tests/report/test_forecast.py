@@ -111,7 +111,7 @@ def test_the_report_has_proposals_with_their_expectations(study: Study, past: St
     assert f"The last {N_NEXT} trials added " in text
     assert "| 0 expected |" in text or "objective 0 expected" in text
     assert "those that MetaTPESampler would choose now" in text
-    assert "orders them with a rank correlation of 0." in text
+    assert "orders them with a rank correlation of " in text
 
 
 def test_the_sampler_is_the_one_that_chose_last(past: Study) -> None:
@@ -138,8 +138,7 @@ def test_parameters_are_narrowed_or_fixed() -> None:
     space = {**SQUARE, "idle": FloatDistribution(0.0, 1.0)}
     made = new_study(random_sampler(0), ("minimize",))
     evaluate(made, 300, space=space, losses=lambda p: [abs(p["x"] - 0.3) + 0.1 * p["y"]])
-    text = markdown_report(made)
-    assert "| x | float 0 to 1 |" in text
+    text = markdown_report(made).partition("## What to run next")[2]
     row = next(line for line in text.splitlines() if line.startswith("| x | float 0 to 1 |"))
     assert "| narrowed to float 0." in row
     row = next(line for line in text.splitlines() if line.startswith("| idle | float 0 to 1 |"))

@@ -35,12 +35,16 @@ _MAX_PAST = 10  # studies that are asked
 
 def next_steps(facts: Facts) -> list[Block]:
     """Return what the next trials would be, what they would bring, and what could be narrowed."""
+    return [*next_trials(facts), *_narrowing(facts)]
+
+
+def next_trials(facts: Facts) -> list[Block]:
+    """Return what the next trials would be, and what they would bring; empty while too early."""
     found = None if facts.task is None else forecast(facts.study, facts.at_hand, _sampler(facts))
-    blocks: list[Block] = []
-    if found is not None:
-        blocks = [Text(_is_worth_it(facts, found)), *_proposals(facts, found)]
-        blocks.append(Text(_model(facts, found)))
-    return [*blocks, *_narrowing(facts)]
+    if found is None:
+        return []
+    worth = Text(_is_worth_it(facts, found))
+    return [worth, *_proposals(facts, found), Text(_model(facts, found))]
 
 
 def _sampler(facts: Facts) -> SamplerName:

@@ -12,7 +12,7 @@ from optuna.trial import FrozenTrial
 from metatpe import viz
 from metatpe.past.read.storage import masked
 from metatpe.report import figures
-from metatpe.report.advice import next_steps
+from metatpe.report.advice import next_steps, next_trials
 from metatpe.report.blocks import Block, Plot, Section, Table, Text
 from metatpe.report.facts import Facts, Source
 from metatpe.report.glossary import reading
@@ -46,7 +46,9 @@ def summary_of(facts: Facts) -> list[Section]:
     """Return the part that fits into a note."""
     return _with_content(
         Section("In short", _in_short(facts)),
+        Section("What to run next", next_trials(facts)),
         Section("What came from past studies", _table_of_sources(facts)),
+        Section("Importances", [Text(_OPTUNAS)] if facts.importances else []),
     )
 
 
@@ -401,6 +403,11 @@ _IMPORTANCES = (
     "(PED-ANOVA), in this study and in past studies; the parameters of a study sum to 100 %. "
     "Optuna's own importances, as in its dashboard, tell what explains the spread of all values, "
     "bad ones included, so the two may differ."
+)
+_OPTUNAS = (
+    "The plot of metatpe shows how important a parameter is for being among the best tenth of the "
+    "configurations (PED-ANOVA). Optuna's own importances tell what explains the spread of all "
+    "values, bad ones included, so the two may differ."
 )
 _COMPARED = (
     "Past studies are compared with this one on a few parameters only, the more the more good "
