@@ -178,6 +178,12 @@ class _Column:
         edges[0], edges[-1] = 0.0, 1.0
         return edges
 
+    def middles(self) -> Floats | None:
+        """Return the middles of the cells of many choices, None for a continuous column."""
+        if self.choices is None:
+            return None
+        return (np.arange(self.n_values) + 0.5) / self.n_values
+
     def number(self, value: Any) -> float:
         """Return the number of a value, NaN where this distribution has no such value."""
         if self.choices is not None:
@@ -315,17 +321,15 @@ class Space:
     def columns(self) -> Columns:
         """The kind of each column."""
         columns = list(self._columns.values())
-        n_rows = max((column.n_values for column in columns if column.is_discrete), default=0)
-        grid = np.full((n_rows, len(self)), np.nan)
-        for j, column in enumerate(columns):
-            if column.is_discrete:
-                step = column.step or 1.0
-                grid[: column.n_values, j] = column.low + step * np.arange(column.n_values)
+        sizes = [c.n_values if 0 < c.n_values <= MAX_CELLS else 0 for c in columns]
+        grid = np.full((max(sizes, default=0), len(self)), np.nan)
+        for j, (column, size) in enumerate(zip(columns, sizes, strict=True)):
+            grid[:size, j] = column.low + (column.step or 1.0) * np.arange(size)
         points = self.encode_numbers(grid)
         return Columns(
             edges=tuple(column.edges() for column in columns),
             points=tuple(
-                points[: column.n_values, j] if column.is_discrete else None
+                points[: sizes[j], j] if sizes[j] else column.middles()
                 for j, column in enumerate(columns)
             ),
             is_categorical=np.array([c.choices is not None for c in columns], dtype=np.bool_),

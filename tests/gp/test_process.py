@@ -7,16 +7,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from helpers import MIXED, NAN, locked, random_points
+from optuna.distributions import CategoricalDistribution, FloatDistribution
 from processes import DEGENERATE, ENCODE, botorch_model, fitted, needs_botorch, smooth
 from scipy.optimize import approx_fprime
 from scipy.stats import multivariate_normal, norm
 
+from metatpe import Space
+from metatpe.gp.kernels import ROUGH, SMOOTH, Kernel
 from metatpe.gp.process import (
+    Encoder,
     GaussianProcess,
     Pairs,
     _negative_log_posterior,
     fit,
-    matern,
     squared_distances,
 )
 from metatpe.space import Floats
@@ -72,6 +75,9 @@ def test_the_fit_is_the_most_probable_one_by_the_likelihood_of_gpytorch(
         assert log_posterior(best[0], best[1], best[2] + step) < highest
 
 
+BOTH_KERNELS = pytest.mark.parametrize("kernel", [SMOOTH, ROUGH], ids=lambda k: k.name)
+
+
 def some_pairs(n: int, rng: np.random.Generator, *unused: int) -> tuple[Pairs, Floats]:
     """Return the pairs of random observations of the mixed space, and their features."""
     features = ENCODE(random_points(MIXED.columns, n, rng))
@@ -79,38 +85,43 @@ def some_pairs(n: int, rng: np.random.Generator, *unused: int) -> tuple[Pairs, F
     return Pairs.of(features, ENCODE.owner, is_used), features
 
 
+@BOTH_KERNELS
 @pytest.mark.parametrize("n", [1, 2, 20])
 @pytest.mark.parametrize("unused", [(), (1, 4)])
 def test_the_gradient_of_the_fit_is_that_of_finite_differences(
-    n: int, unused: tuple[int, ...], rng: np.random.Generator
+    n: int, unused: tuple[int, ...], kernel: Kernel, rng: np.random.Generator
 ) -> None:
     pairs, _ = some_pairs(n, rng, *unused)
     y, d = locked(rng.normal(size=n)), len(MIXED) - len(unused)
     for _ in range(3):
         theta = locked(np.append(rng.normal(size=d), rng.uniform(-6.0, -1.0)))
         by_difference = approx_fprime(
-            theta, lambda t: _negative_log_posterior(t, pairs, y)[0], 1e-6
+            theta, lambda t: _negative_log_posterior(t, pairs, y, kernel)[0], 1e-6
         )
-        found = _negative_log_posterior(theta, pairs, y)[1]
+        found = _negative_log_posterior(theta, pairs, y, kernel)[1]
         np.testing.assert_allclose(found, by_difference, rtol=1e-4, atol=1e-4)
 
 
+@BOTH_KERNELS
 def test_what_a_fit_minimises_is_the_posterior_density_of_its_settings(
-    rng: np.random.Generator,
+    kernel: Kernel, rng: np.random.Generator
 ) -> None:
     pairs, features = some_pairs(15, rng)
     y = rng.normal(size=15)
 
     def brute_force(theta: Floats) -> float:
         points = features * pairs.scale(theta[:-1])
-        C = matern(squared_distances(points, points)) + np.exp(theta[-1]) * np.eye(15)
+        C = kernel.value(squared_distances(points, points)) + np.exp(theta[-1]) * np.eye(15)
         a2 = (y @ np.linalg.solve(C, y) + 6.0) / (15 + 6.0)
         density = multivariate_normal.logpdf(y, cov=a2 * C) - 3.0 * np.log(a2) - 3.0 / a2
         density += norm.logpdf(theta[:-1], np.log(np.sqrt(5) / 2), 1.0).sum()
         return float(-density - norm.logpdf(theta[-1], -6.0, 2.0))
 
     thetas = rng.normal(size=(4, 6)) - 0.5
-    found = [_negative_log_posterior(theta, pairs, y)[0] - brute_force(theta) for theta in thetas]
+    found = [
+        _negative_log_posterior(theta, pairs, y, kernel)[0] - brute_force(theta)
+        for theta in thetas
+    ]
     np.testing.assert_allclose(found, found[0])  # up to a constant
 
 
@@ -145,6 +156,37 @@ def test_categories_are_all_equally_far_apart_and_a_missing_one_is_in_the_middle
     np.testing.assert_allclose(squared[3, :3], 1 / 3)
 
 
+MANY = Space({"choice": CategoricalDistribution(range(100)), "x": FloatDistribution(0, 1)})
+
+
+def test_many_categories_are_equally_far_apart_too_without_a_feature_for_each() -> None:
+    encode, length = Encoder(MANY.columns), 0.7
+    X = np.array([[0.005, 0.2], [0.015, 0.2], [0.995, 0.2], [NAN, 0.2], [0.005, 0.5]])
+    features = encode(X)
+    assert features.shape == (5, 3)
+    squared = squared_distances(features / length, features[:4] / length) * length**2
+    np.testing.assert_allclose(squared[:3, :3], 1.0 - np.eye(3))
+    np.testing.assert_allclose(squared[3], [0.5, 0.5, 0.5, 0.0])
+    np.testing.assert_allclose(squared[4], [0.09, 1.09, 1.09, 0.59])
+
+
+def test_a_model_of_many_categories_is_that_of_one_hot_features(rng: np.random.Generator) -> None:
+    X, Z = (locked(random_points(MANY.columns, n, rng)) for n in (40, 60))
+    y = np.where(X[:, 0] < 0.3, 1.0, -1.0) + X[:, 1]
+    y = (y - y.mean()) / y.std()
+    encode, used = Encoder(MANY.columns), np.ones(2, dtype=np.bool_)
+    one_hot = np.eye(100) * np.sqrt(0.5)
+
+    def slow(X: Floats) -> Floats:
+        return np.hstack([one_hot[MANY.columns.cells(X[:, 0], 0)], X[:, 1:]])
+
+    model = fit(encode(X), y, encode.owner, used)
+    plain = fit(slow(X), y, np.repeat([0, 1], [100, 1]), used)
+    np.testing.assert_allclose(model.predict(encode(Z)), plain.predict(slow(Z)), atol=1e-9)
+    believing, expected = model.believing(encode(Z[:3])), plain.believing(slow(Z[:3]))
+    np.testing.assert_allclose(believing.predict(encode(Z)), expected.predict(slow(Z)), atol=1e-9)
+
+
 def test_a_column_that_a_task_never_used_changes_no_prediction(rng: np.random.Generator) -> None:
     X = np.array(random_points(MIXED.columns, 20, rng))
     X[:, [1, 4]] = NAN
@@ -153,6 +195,17 @@ def test_a_column_that_a_task_never_used_changes_no_prediction(rng: np.random.Ge
     before = model.predict(ENCODE(Z))
     Z[:, [1, 4]] = random_points(MIXED.columns, 5, rng)[:, [1, 4]]
     np.testing.assert_allclose(model.predict(ENCODE(Z)), before)
+    believing = model.believing(ENCODE(Z[:2]))  # another worker evaluates these
+    np.testing.assert_allclose(believing.predict(ENCODE(Z[:2]))[0], before[0][:2], atol=0.02)
+
+
+def test_the_amplitude_is_the_most_probable_one(rng: np.random.Generator) -> None:
+    X, y = random_points(MIXED.columns, 12, rng), locked(rng.normal(size=12))
+    scale, noise = np.ones(len(ENCODE.owner)), 0.1
+    C = SMOOTH.value(squared_distances(ENCODE(X), ENCODE(X))) + noise * np.eye(12)
+    q = y @ np.linalg.solve(C, y)
+    model = GaussianProcess.of(ENCODE(X), y, scale, noise)
+    assert model.amplitude == pytest.approx((q + 6.0) / (12 + 6.0))
 
 
 @pytest.mark.parametrize(("rows", "y"), DEGENERATE.values(), ids=DEGENERATE)

@@ -2,7 +2,9 @@
 
 import numpy as np
 from helpers import MIXED, NAN, random_points
+from optuna.distributions import CategoricalDistribution, FloatDistribution
 
+from metatpe import Space
 from metatpe.gp.search import candidates, climb
 from metatpe.space import Floats, Mask
 
@@ -58,3 +60,21 @@ def test_neighbours_of_good_ones_keep_most_of_their_coordinates(rng: np.random.G
     near = candidates(MIXED.columns, good, 400, rng)[400:]
     assert not np.isnan(near).any()
     assert 0.4 < (near == good)[:, [0, 2, 3, 4]].mean() < 0.95
+
+
+def test_of_very_many_choices_only_some_are_scored_and_a_good_one_is_kept(
+    rng: np.random.Generator,
+) -> None:
+    distributions = {"c": CategoricalDistribution(range(10_000)), "x": FloatDistribution(0, 1)}
+    columns, scored = Space(distributions).columns, []
+    good = np.array([[columns.points[0][1234], 0.9]])
+
+    def score(X: Floats) -> Floats:
+        np.testing.assert_array_equal(columns.snap(X), X)
+        scored.append(len(X))
+        return (X[:, 0] == good[0, 0]) - (X[:, 1] - 0.3) ** 2
+
+    found = climb(candidates(columns, good, 100, rng), columns, score, anywhere, rng)
+    assert found[0] == good[0, 0]
+    assert abs(found[1] - 0.3) < 0.05
+    assert sum(scored) < 2000

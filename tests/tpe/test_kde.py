@@ -17,12 +17,11 @@ from scipy.stats import chisquare, iqr, kstest, norm, truncnorm
 
 from metatpe import Space
 from metatpe.space import Columns, Floats, Ints
+from metatpe.tpe.cells import kernel_mass, log2_in_cells
 from metatpe.tpe.kde import (
     Parzen,
     Points,
     bandwidths,
-    kernel_mass,
-    log2_in_cells,
     mass_inside,
     sample,
     sample_kernels,
@@ -37,6 +36,7 @@ KINDS: dict[str, BaseDistribution] = {
     "many log integers": IntDistribution(2, 200, log=True),
     "choices": CategoricalDistribution("abcde"),
     "many choices": CategoricalDistribution(tuple(range(30))),
+    "very many choices": CategoricalDistribution(tuple(range(300))),
     "one value": IntDistribution(3, 3),
 }
 SPACES: dict[str, Space] = {

@@ -1,6 +1,6 @@
 r"""A Gaussian process of one objective in a mixed space.
 
-    k(x, x') = (1 + r + r^2 / 3) exp(-r),   r^2 = 5 sum_j delta_j(x, x') / l_j^2     Matern 5/2
+    k(x, x') = a function of sum_j delta_j(x, x') / l_j^2                  see `kernels`
     delta_j  = (x_j - x'_j)^2  of an ordered column;  0 or 1 of a categorical one
     f ~ GP(0, a^2 k),   y = f(x) + noise of variance a^2 s^2,   y standardised
     log l_j ~ N(log(sqrt(d) / 2), 1),   log s^2 ~ N(-6, 2^2), s^2 >= 1e-6,   a^2 ~ InvGamma(2, 3)
@@ -12,7 +12,7 @@ remains to be minimised is (n / 2 + 3) log a^2 + log det(C) / 2 and the priors o
 gradient is, with alpha = C^-1 y and W = C^-1 - alpha alpha^T / a^2,
 
     d / d log l_j   = 1/2 sum(W o dK / d log l_j)
-    dK / d log l_j  = 5/3 (1 + r) exp(-r) delta_j / l_j^2
+    dK / d log l_j  = slope delta_j / l_j^2                  see `kernels`
     d / d log s^2   = s^2 / 2 trace(W)
 
 and that of the priors. Length scales grow with sqrt(d), as distances do.
@@ -22,45 +22,60 @@ distance from every choice in a categorical one. A column that a task never used
 kernel.
 
 Shapes: X (n, d) points of the unit cube, NaN where missing; features (n, p), a categorical column
-of K choices has K of them; y (n,).
+of K choices has K of them, or two where K is large; y (n,).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import cho_solve, solve_triangular
 from scipy.linalg.lapack import dpotri
 
+from metatpe.gp.kernels import SMOOTH, Kernel
 from metatpe.space import Columns, Floats, Ints, Mask
 
 LEAST_NOISE = 1e-6
 _JITTER = 1e-6
 _MAX_CACHED = 1 << 14  # pairs of points that are looked at together
+_MAX_ONE_HOT = 64  # choices; of more, numbers are compared, which needs no feature per choice
 LENGTHS = (math.log(0.01), math.log(100.0))  # bounds of log l
 NOISES = (math.log(LEAST_NOISE), 0.0)  # and of log s^2
 NOISE, NOISE_SPREAD = -6.0, 2.0  # the prior of log s^2
 
 
 class Encoder:
-    """Points of the unit cube as features between which distances are Euclidean."""
+    """Points of the unit cube as features between which `squared_distances` are taken.
+
+    All features are at least 0, but for one kind: a categorical column of many choices has two
+    features, 1 plus the number of the choice (0: missing) and -1. The negative one tells
+    `squared_distances` that the one before it is compared, not subtracted.
+    """
 
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
         sizes = np.where(columns.is_categorical, columns.n_cells, 1)
+        sizes = np.where(sizes > _MAX_ONE_HOT, 2, sizes)
         self.owner: Ints = np.repeat(np.arange(len(columns)), sizes)  # (p,), feature -> column
 
     def __call__(self, X: Floats) -> Floats:  # (n, d) -> (n, p)
         """Return the features of points."""
         parts = [np.where(np.isnan(x), 0.5, x)[:, None] for x in X.T]
         for j in self._columns.categorical:
-            k, cell = int(self._columns.n_cells[j]), self._columns.cells(X[:, j], j)
-            is_cell = np.where(cell[:, None] < 0, 1.0 / k, cell[:, None] == np.arange(k))
-            parts[j] = is_cell * math.sqrt(0.5)
+            parts[j] = self._choices(
+                self._columns.cells(X[:, j], j), int(self._columns.n_cells[j])
+            )
         return np.hstack(parts)
+
+    @staticmethod
+    def _choices(cell: Ints, k: int) -> Floats:  # (n,) -> (n, k) or (n, 2)
+        if k > _MAX_ONE_HOT:
+            return np.column_stack([cell + 1.0, np.full(len(cell), -1.0)])
+        is_cell = np.where(cell[:, None] < 0, 1.0 / k, cell[:, None] == np.arange(k))
+        return is_cell * math.sqrt(0.5)
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,16 +88,20 @@ class GaussianProcess:
     factor: Floats  # (n, n), lower Cholesky factor of C
     alpha: Floats  # (n,), C^-1 y
     amplitude: float  # a^2
+    kernel: Kernel = SMOOTH
+    log_density: float = math.nan  # of the observations and fitted settings, up to a constant
 
     @classmethod
-    def of(cls, features: Floats, y: Floats, scale: Floats, noise: float) -> GaussianProcess:
+    def of(
+        cls, features: Floats, y: Floats, scale: Floats, noise: float, kernel: Kernel = SMOOTH
+    ) -> GaussianProcess:
         """Return the process with these observations and settings."""
         points = features * scale
-        K = matern(squared_distances(points, points))
+        K = kernel.value(squared_distances(points, points))
         factor = _cholesky(K, noise)
         alpha = solved(factor, y)
         amplitude = (float(y @ alpha) + 6.0) / (len(y) + 6.0)
-        return cls(scale, noise, points, factor, alpha, amplitude)
+        return cls(scale, noise, points, factor, alpha, amplitude, kernel)
 
     def predict(self, features: Floats) -> tuple[Floats, Floats]:  # (C, p) -> (C,), (C,)
         """Return the mean and the variance at some points."""
@@ -96,18 +115,19 @@ class GaussianProcess:
         mean = np.empty(len(points))
         for i in range(0, len(points), size):
             part = slice(i, i + size)
-            mean[part] = matern(squared_distances(points[part], self.points)) @ self.alpha
+            k = self.kernel.value(squared_distances(points[part], self.points))
+            mean[part] = k @ self.alpha
         return mean
 
     def joint(self, features: Floats) -> tuple[Floats, Floats]:  # (C, p) -> (C,), (C, C)
         """Return the mean at some points and a factor of their covariance."""
         cross, root = self._cross(features)
         points = features * self.scale
-        covariance = matern(squared_distances(points, points)) - root.T @ root
+        covariance = self.kernel.value(squared_distances(points, points)) - root.T @ root
         return cross @ self.alpha, math.sqrt(self.amplitude) * _cholesky(covariance, _JITTER)
 
     def _cross(self, features: Floats) -> tuple[Floats, Floats]:  # (C, n), (n, C)
-        cross = matern(squared_distances(features * self.scale, self.points))
+        cross = self.kernel.value(squared_distances(features * self.scale, self.points))
         if not len(self.points):
             return cross, cross.T
         return cross, solve_triangular(self.factor, cross.T, lower=True, check_finite=False)
@@ -126,10 +146,12 @@ class GaussianProcess:
         y = np.concatenate([observed, self.predict(features)[0]])
         scale = np.where(self.scale > 0, self.scale, 1.0)  # of a feature without a part: any
         points = np.vstack([self.points / scale, features])
-        return GaussianProcess.of(points, y, self.scale, self.noise)
+        return GaussianProcess.of(points, y, self.scale, self.noise, self.kernel)
 
 
-def fit(features: Floats, y: Floats, owner: Ints, is_used: Mask) -> GaussianProcess:
+def fit(
+    features: Floats, y: Floats, owner: Ints, is_used: Mask, kernel: Kernel = SMOOTH
+) -> GaussianProcess:
     """Return the process whose settings are most probable given the observations.
 
     Args:
@@ -137,13 +159,14 @@ def fit(features: Floats, y: Floats, owner: Ints, is_used: Mask) -> GaussianProc
         y: (n,), standardised.
         owner: (p,), the column of each feature.
         is_used: (d,), which columns have a part.
+        kernel: Smooth or rough.
     """
-    scale = np.zeros(len(owner))
     if not len(y):
-        return GaussianProcess.of(features, y, scale, LEAST_NOISE)
+        return GaussianProcess.of(features, y, np.zeros(len(owner)), LEAST_NOISE, kernel)
     pairs = Pairs.of(features, owner, is_used)
-    *log_lengths, log_noise = _most_probable(pairs, y)
-    return GaussianProcess.of(features, y, pairs.scale(log_lengths), math.exp(log_noise))
+    (*log_lengths, log_noise), loss = _most_probable(pairs, y, kernel)
+    scale, noise = pairs.scale(log_lengths), math.exp(log_noise)
+    return replace(GaussianProcess.of(features, y, scale, noise, kernel), log_density=-loss)
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,11 +202,10 @@ class Pairs:
             scale[self.owner == j] = math.exp(-log_length)
         return scale
 
-    def kernel(self, log_lengths: Floats) -> tuple[Floats, Floats]:  # (P,), (P,)
-        """Return k of each pair, and what times delta_j / l_j^2 is its derivative by log l_j."""
-        r = np.sqrt(5.0 * (np.exp(-2.0 * log_lengths) @ self.deltas))
-        decay = np.exp(-r)
-        return (1.0 + r + r * r / 3.0) * decay, (5.0 / 3.0) * (1.0 + r) * decay
+    def squared_distances(self, log_lengths: Floats) -> Floats:  # (d,) -> (P,)
+        """Return the squared distance of each pair."""
+        squares: Floats = np.exp(-2.0 * log_lengths) @ self.deltas
+        return squares
 
     def factor(self, off_diagonal: Floats, diagonal: Floats | float) -> Floats:  # (n, n)
         """Return the lower Cholesky factor of a covariance."""
@@ -202,26 +224,31 @@ def minimum(
     loss: Callable[[Floats], tuple[float, Floats]],
     start: Floats,
     bounds: Sequence[tuple[float, float]],
-) -> Floats:
-    """Return where a loss with a gradient is smallest, near enough for a model's settings."""
+) -> tuple[Floats, float]:
+    """Return where a loss with a gradient is smallest, and how small.
+
+    Near enough for a model's settings.
+    """
     from scipy.optimize import fmin_l_bfgs_b  # here: it takes half as long to import as Optuna
 
-    found, _, _ = fmin_l_bfgs_b(loss, start, bounds=bounds, factr=1e11, maxiter=50)
-    return np.asarray(found)
+    found, value, _ = fmin_l_bfgs_b(loss, start, bounds=bounds, factr=1e11, maxiter=50)
+    return np.asarray(found), float(value)
 
 
-def _most_probable(pairs: Pairs, y: Floats) -> Floats:  # (d + 1,)
-    """Return the logarithms of the length scales and of the noise."""
+def _most_probable(pairs: Pairs, y: Floats, kernel: Kernel) -> tuple[Floats, float]:  # (d + 1,)
+    """Return the logarithms of the length scales and of the noise, and their loss."""
     d, middle = len(pairs.columns), pairs.middle
     start = np.append(np.full(d, middle), NOISE)
     bounds = [LENGTHS] * d + [NOISES]
-    return minimum(lambda theta: _negative_log_posterior(theta, pairs, y), start, bounds)
+    return minimum(lambda theta: _negative_log_posterior(theta, pairs, y, kernel), start, bounds)
 
 
-def _negative_log_posterior(theta: Floats, pairs: Pairs, y: Floats) -> tuple[float, Floats]:
+def _negative_log_posterior(
+    theta: Floats, pairs: Pairs, y: Floats, kernel: Kernel
+) -> tuple[float, Floats]:
     """Return what is to be minimised, and its gradient."""
     n, log_lengths, noise = len(y), theta[:-1], math.exp(theta[-1])
-    k, slope = pairs.kernel(log_lengths)
+    k, slope = kernel.with_slope(pairs.squared_distances(log_lengths))
     factor = pairs.factor(k, 1.0 + noise)
     alpha = cho_solve((factor, True), y, check_finite=False)
     amplitude = (float(y @ alpha) + 6.0) / (n + 6.0)
@@ -248,23 +275,29 @@ def inverse(factor: Floats) -> Floats:  # (n, n)
 
 
 def squared_distances(a: Floats, b: Floats) -> Floats:  # (n, p), (k, p) -> (n, k)
-    """Return the squared distance of each of a and each of b."""
+    """Return the squared distance of each of a and each of b, scaled features (see `Encoder`)."""
+    marks = np.flatnonzero((a[:1] < 0.0).any(axis=0))
+    if not len(marks):
+        return _euclidean(a, b)
+    rest = np.delete(np.arange(a.shape[1]), [marks, marks - 1])
+    squares = _euclidean(a[:, rest], b[:, rest])
+    for j in marks:
+        squares += _between_choices(a[:, j - 1], b[:, j - 1], -float(a[0, j]))
+    return squares
+
+
+def _between_choices(a: Floats, b: Floats, scale: float) -> Floats:  # (n,), (k,) -> (n, k)
+    """Return 1 for two choices, 0 for the same, 1/2 where one of them is missing; all scaled."""
+    differ = np.abs(a[:, None] - b) > scale / 2  # what was scaled and back is not quite a number
+    differ_by_half = differ & ((a[:, None] < scale / 2) | (b < scale / 2))
+    return np.asarray((differ - 0.5 * differ_by_half) * scale**2)
+
+
+def _euclidean(a: Floats, b: Floats) -> Floats:  # (n, p), (k, p) -> (n, k)
     squares = a @ (-2.0 * b.T)
     squares += np.einsum("ij,ij->i", a, a)[:, None]
     squares += np.einsum("ij,ij->i", b, b)
     return np.maximum(squares, 0.0, out=squares)
-
-
-def matern(squared: Floats) -> Floats:
-    """Return k at some squared distances, in few passes: most of a suggestion is spent here."""
-    r = np.sqrt(5.0 * squared)
-    k = r / 3.0
-    k += 1.0
-    k *= r
-    k += 1.0
-    np.negative(r, out=r)
-    k *= np.exp(r, out=r)
-    return k
 
 
 def _cholesky(covariance: Floats, added: float) -> Floats:  # (n, n)

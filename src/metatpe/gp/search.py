@@ -3,7 +3,7 @@ r"""The best configuration of a mixed space by a score.
 Some thousand candidates are scored: random ones, neighbours of good observations, and what the
 caller names. From the best of them a local search goes on, one coordinate at a time:
 
-    categorical    every other choice
+    categorical    every other choice; of many, random ones and those of the other starts
     stepped        one and two cells up and down, and one random cell
     continuous     Gaussian steps of width 0.2, 0.08, ..., 0.4 times as wide from round to round
 
@@ -19,7 +19,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from metatpe.space import Columns, Floats, Ints, Mask
+from metatpe.space import MAX_CELLS, Columns, Floats, Ints, Mask
 
 Score = Callable[[Floats], Floats]  # (C, d) -> (C,)
 Allowed = Callable[[Floats], Mask]  # (C, d) -> (C,)
@@ -27,6 +27,7 @@ Allowed = Callable[[Floats], Mask]  # (C, d) -> (C,)
 _N_STARTS = 5
 _N_ROUNDS = 9
 _N_STEPS = 4  # of a continuous coordinate in one round
+_N_CHOICES = 16  # of a categorical coordinate with more than `MAX_CELLS`
 
 
 def candidates(columns: Columns, good: Floats, n: int, rng: np.random.Generator) -> Floats:
@@ -104,10 +105,22 @@ def _moves(
     if points is None:
         return np.clip(x[:, None] + width * rng.normal(size=(len(x), _N_STEPS)), 0.0, 1.0)
     if columns.is_categorical[j]:
-        return np.repeat(points[None], len(x), axis=0)
+        some = _some_choices(columns.cells(x, j), len(points), rng)
+        return np.repeat(points[some][None], len(x), axis=0)
     steps = np.column_stack([np.tile([-2, -1, 1, 2], (len(x), 1)), _anywhere(len(points), x, rng)])
     moved: Floats = points[np.clip(columns.cells(x, j)[:, None] + steps, 0, len(points) - 1)]
     return moved
+
+
+def _some_choices(cells: Ints, k: int, rng: np.random.Generator) -> Ints:
+    """Return which of k choices are tried: all of them, or those in `cells` and random ones.
+
+    A model knows nothing of a choice that was never evaluated, and so takes all of these for
+    alike: a few are enough.
+    """
+    if k <= MAX_CELLS:
+        return np.arange(k)
+    return np.concatenate([cells, rng.integers(k, size=_N_CHOICES)])
 
 
 def _anywhere(n: int, x: Floats, rng: np.random.Generator) -> Ints:  # (k,) -> (k,)

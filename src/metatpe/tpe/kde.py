@@ -29,24 +29,31 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp, ndtr, ndtri
 
 from metatpe.space import Columns, Floats, Ints, Mask
+from metatpe.tpe.cells import (
+    LOG2_E,
+    MAX_LOG,
+    OWN_CHOICE,
+    Choices,
+    Real,
+    Table,
+    coarse_tables,
+    has_many_choices,
+    kernel_mass,
+    log2_in_cells,
+)
 
-OWN_CHOICE = 0.9  # the categorical kernel's mass on its own choice, as in the authors' code
 _BLOCK = 1 << 16  # entries of the (centres, points) matrix at a time: they stay in the cache
 _MAX_POINTS = 1 << 13  # at a time
-MAX_LOG = 600.0  # exp of more than this is near the end of float64
-MAX_LOG_COARSE = 60.0  # and of float32
+MAX_LOG_COARSE = 60.0  # as `MAX_LOG`, of float32
 MAX_REACH = 16000.0  # what may cancel in float32, so that the log of a kernel is right to 1e-3
-_Real = TypeVar("_Real", np.float32, np.float64)
 # Less than this is nothing, and denormal numbers are slow: the log to base two, by precision.
 _LEAST_LOG2 = {np.dtype(np.float32): -120.0, np.dtype(np.float64): -1000.0}
-LOG2_E = math.log2(math.e)
 _LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
 _N_SIGMAS, _PER_SIGMA = 6.5, 1024  # a table of the normal distribution; less than 1e-10 is beyond
 _SIGMAS = np.arange(int(_N_SIGMAS * _PER_SIGMA) + 1) / _PER_SIGMA
@@ -97,31 +104,6 @@ def _quantile(ranked: Floats, q: float) -> Floats:  # (d, n) -> (d,), linear bet
         ranked[:, above] - ranked[:, below]
     )
     return quantile
-
-
-def cell_mass(columns: Columns, j: int, cells: Ints, own: Ints, h: Floats | float) -> Floats:
-    """Return the mass in some cells of discrete column j of kernels around the values `own`.
-
-    The arguments broadcast. A stepped kernel is not yet cut off at the ends of the column.
-    """
-    edges, points = columns.edges[j], columns.points[j]
-    assert edges is not None
-    assert points is not None
-    if columns.is_categorical[j]:
-        others = (1.0 - OWN_CHOICE) / max(len(points) - 1, 1)
-        return np.where(cells == own, OWN_CHOICE, others)
-    around = points[own]
-    low, high = (edges[cells] - around) / h, (edges[cells + 1] - around) / h
-    # On the right of the centre as a difference of right tails: both tails are small numbers.
-    return np.where(low > 0, ndtr(-low) - ndtr(-high), ndtr(high) - ndtr(low))
-
-
-def kernel_mass(columns: Columns, j: int, h: float) -> Floats:  # (K, K)
-    """Return the mass in each cell (rows) of the kernel around each value (columns)."""
-    each = np.arange(columns.n_cells[j])
-    mass = cell_mass(columns, j, each[:, None], each, h)
-    normalised: Floats = mass / mass.sum(axis=0)
-    return normalised
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,7 +212,7 @@ class Parzen:
         return np.full((len(rows), 1), 0.5)
 
     @cached_property
-    def _coefficients(self) -> tuple[Floats, dict[int, Floats], float]:
+    def _coefficients(self) -> tuple[Floats, dict[int, Table[np.float64]], float]:
         """The coefficients (F, n), for each column looked up its table (K, n), and the reach.
 
         All for logs to base two, because exp2 is cheaper than exp. The reach is the largest number
@@ -253,9 +235,15 @@ class Parzen:
             constants += math.log2(len(self) / len(self.centers))
         blocks = [square, linear, constants, *few]
         reach = float(reaches.max(initial=0.0))
-        return np.vstack(blocks), {j: LOG2_E * self._table(j) for j in looked_up}, reach
+        return np.vstack(blocks), {j: self._looked_up(j) for j in looked_up}, reach
 
-    def _features(self, points: Points, dtype: type[_Real]) -> NDArray[_Real]:  # (F, C)
+    def _looked_up(self, j: int) -> Table[np.float64]:
+        """Return the log2 of the kernels of a column of many cells."""
+        if has_many_choices(self.columns, j):
+            return Choices.of(self.columns, j, self.columns.cells(self.centers[:, j], j))
+        return LOG2_E * self._table(j)
+
+    def _features(self, points: Points, dtype: type[Real]) -> NDArray[Real]:  # (F, C)
         """Return the features of the points that go with the coefficients."""
         centred = points.gaussian - self._middle
         squares = centred**2
@@ -268,11 +256,10 @@ class Parzen:
         return np.concatenate(blocks, out=features, casting="same_kind")
 
     @cached_property
-    def _coarse(self) -> tuple[NDArray[np.float32], dict[int, NDArray[np.float32]]]:
+    def _coarse(self) -> tuple[NDArray[np.float32], dict[int, Table[np.float32]]]:
         """The coefficients in single precision."""
         coefficients, tables, _ = self._coefficients
-        coarse = {j: table.astype(np.float32) for j, table in tables.items()}
-        return coefficients.astype(np.float32), coarse
+        return coefficients.astype(np.float32), coarse_tables(tables)
 
     def _table(self, j: int) -> Floats:  # (K, n)
         """Return the log density in each cell of the kernel around each centre."""
@@ -326,7 +313,11 @@ class Parzen:
         present = centers[~np.isnan(centers)]
         counts = np.bincount(self.columns.cells(present, j), minlength=len(edges) - 1)
         widths = np.diff(edges)
-        kernels = kernel_mass(self.columns, j, float(self.bandwidth[j])) @ counts / widths
+        if has_many_choices(self.columns, j):
+            others = (1.0 - OWN_CHOICE) / (len(widths) - 1)
+            kernels = ((OWN_CHOICE - others) * counts + others * len(present)) / widths
+        else:
+            kernels = kernel_mass(self.columns, j, float(self.bandwidth[j])) @ counts / widths
         n_flat = len(centers) - len(present) + 1  # without this column, and the uniform one
         return (kernels + n_flat) / (len(centers) + 1), widths
 
@@ -423,24 +414,27 @@ def _tail(z: Floats) -> Floats:
 
 
 def log2_kernels(
-    features: NDArray[_Real],
-    coefficients: NDArray[_Real],
-    tables: Mapping[int, NDArray[_Real]],
+    features: NDArray[Real],
+    coefficients: NDArray[Real],
+    tables: Mapping[int, Table[Real]],
     cells: Mapping[int, Ints],
     block: slice,
-    out: NDArray[_Real] | None = None,
-) -> NDArray[_Real]:  # (block, C)
+    out: NDArray[Real] | None = None,
+) -> NDArray[Real]:  # (block, C)
     """Return the log of the kernel around each centre of the block at each point."""
-    log2: NDArray[_Real] = np.matmul(coefficients[:, block].T, features, out=out)
+    log2: NDArray[Real] = np.matmul(coefficients[:, block].T, features, out=out)
     for j, table in tables.items():
-        log2 += table[:, block].T[:, cells[j]]
+        if isinstance(table, Choices):
+            log2 += table.log2(cells[j], block, log2.dtype)
+        else:
+            log2 += table[:, block].T[:, cells[j]]
     return log2
 
 
 def kernel_sums(
-    features: NDArray[_Real],
-    coefficients: NDArray[_Real],
-    tables: Mapping[int, NDArray[_Real]],
+    features: NDArray[Real],
+    coefficients: NDArray[Real],
+    tables: Mapping[int, Table[Real]],
     cells: Mapping[int, Ints],
 ) -> Floats:  # (C,)
     """Return the sum of the kernels at each point, some centres at a time."""
@@ -508,28 +502,6 @@ def sample_kernels(
     below, above = ndtr(-around / h), ndtr((1.0 - around) / h)
     place = np.tile(uniforms[:, 1:], (n_tasks, 1))
     return _place(columns, around, below, above, h, place).reshape(n_tasks, n, d)
-
-
-def log2_in_cells(
-    columns: Columns, j: int, cells: Ints, own: Ints, h: Floats
-) -> Floats:  # all that fit each other -> the same
-    """Return the log2 density in cells of kernels around the values `own`, each with its own h.
-
-    A value of -1 is missing: a factor of one. The same as `kernel_mass` has for one h.
-    """
-    edges, points = columns.edges[j], columns.points[j]
-    assert edges is not None
-    assert points is not None
-    mass = cell_mass(columns, j, cells, own, h)
-    if columns.is_categorical[j]:
-        others = (1.0 - OWN_CHOICE) / max(len(points) - 1, 1)
-        mass = mass / (OWN_CHOICE + others * (len(points) - 1))
-    else:
-        around = points[own]
-        mass = mass / (ndtr((1.0 - around) / h) - ndtr(-around / h))
-    with np.errstate(divide="ignore"):  # many bandwidths away
-        log_density = np.maximum(np.log(mass / np.diff(edges)[cells]), -MAX_LOG)
-    return np.where(own < 0, 0.0, LOG2_E * log_density)
 
 
 def log_densities(

@@ -31,16 +31,22 @@ import numpy as np
 from scipy.special import logsumexp
 
 from metatpe.space import FEW_CELLS, Columns, Floats, Ints
-from metatpe.tpe.kde import (
+from metatpe.tpe.cells import (
     LOG2_E,
     MAX_LOG,
+    Choices,
+    Table,
+    coarse_tables,
+    has_many_choices,
+    log2_in_cells,
+)
+from metatpe.tpe.kde import (
     MAX_LOG_COARSE,
     MAX_REACH,
     Parzen,
     Points,
     gaussian_terms,
     kernel_sums,
-    log2_in_cells,
     log2_kernels,
     mass_inside,
 )
@@ -135,11 +141,12 @@ class Pool:
         rows, _, mass = take_some(weights, self.sizes, n, rng=rng)
         coefficients = self._coefficients.take(rows, axis=0).T
         coefficients[-1] += np.log2(mass / mass.max())
+        n_one_hot = len(self._columns.layout[1])
+        one_hot = [self._table(i, rows) for i in range(n_one_hot)]
         tables = {
-            j: self._discrete_terms(j, np.arange(self._columns.n_cells[j]), self._index[rows, i])
-            for i, j in enumerate(self._discrete)
+            j: self._looked_up(i, rows)
+            for i, j in enumerate(self._discrete[n_one_hot:], start=n_one_hot)
         }
-        one_hot = [tables.pop(j) for j in self._columns.layout[1]]
         reach = float(self._reaches[rows].max(initial=0.0))
         may_be_coarse = self._peak < MAX_LOG_COARSE and reach < MAX_REACH
         return Kernels(
@@ -150,13 +157,26 @@ class Pool:
             may_be_coarse,
         )
 
+    def _table(self, i: int, rows: Ints) -> Floats:  # (K, n)
+        """Return the log2 in all cells of a discrete column of some kernels."""
+        j = self._discrete[i]
+        return self._discrete_terms(j, np.arange(self._columns.n_cells[j]), self._index[rows, i])
+
+    def _looked_up(self, i: int, rows: Ints) -> Table[np.float64]:
+        """Return the same, without a table where the column has very many choices."""
+        j = self._discrete[i]
+        if not has_many_choices(self._columns, j):
+            return self._table(i, rows)
+        task, own = np.divmod(self._index[rows, i], self._columns.n_cells[j])
+        return Choices.of(self._columns, j, np.where(task == len(self.sizes), -1, own))
+
 
 @dataclass(frozen=True, eq=False)
 class Kernels:
     """Weighted kernels, each with a bandwidth of its own."""
 
     coefficients: Floats  # (F, n), F with the columns of few cells
-    tables: dict[int, Floats]  # column of many cells -> (K, n)
+    tables: dict[int, Table[np.float64]]  # column of many cells -> (K, n)
     log_scale: float  # of the largest weight, which is a one in the coefficients
     may_be_added: bool  # whether no kernel is too large for float64
     may_be_coarse: bool  # nor for float32
@@ -172,8 +192,7 @@ class Kernels:
             log_sum: Floats = logsumexp(everything / LOG2_E, axis=0)
             return self.log_scale + log_sum
         if points.is_coarse and self.may_be_coarse:
-            tables = {j: table.astype(np.float32) for j, table in self.tables.items()}
-            coefficients = self.coefficients.astype(np.float32)
+            tables, coefficients = coarse_tables(self.tables), self.coefficients.astype(np.float32)
             total = kernel_sums(features.astype(np.float32), coefficients, tables, points.cells)
         else:
             total = kernel_sums(features, self.coefficients, self.tables, points.cells)
