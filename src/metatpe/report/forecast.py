@@ -165,7 +165,7 @@ def _predicted(
     """Return the mean and the deviation of what configurations will return, noise included."""
     features = past.models(()).encoder(X)
     found = [model.predict(features) for model in models]
-    noise = [model.amplitude * model.noise for model in models]
+    noise = [model.settings.amplitude * model.settings.noise for model in models]
     mean = np.stack([mean for mean, _ in found], axis=1)
     sd = np.sqrt(np.stack([variance for _, variance in found], axis=1) + noise)
     return mean, sd * [_inflation(model) for model in models]
