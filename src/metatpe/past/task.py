@@ -93,7 +93,7 @@ class Task:
         >>> space = Space({"lr": FloatDistribution(1e-4, 1e-2, log=True)})
         >>> task = Task("old", space, X=[[0.0], [0.5], [1.0]], losses=[[3.0], [1.0], [2.0]])
         >>> task
-        Task('old', 3 observations, 1 parameters, 1 objectives)
+        Task('old', 3 observations, 1 parameters, 1 objective)
         >>> f"{task.configuration(1)['lr']:.4f}"
         '0.0010'
     """
@@ -240,7 +240,7 @@ class Task:
         Example:
             >>> rows = {"lr": [0.1, 0.01, 0.5], "act": ["relu", "tanh", "relu"], "loss": [3, 1, 2]}
             >>> Task.from_dataframe(rows, objectives="loss", params={"lr": "log", "act": None})
-            Task('table', 3 observations, 2 parameters, 1 objectives)
+            Task('table', 3 observations, 2 parameters, 1 objective)
         """
         from metatpe.past.read.frames import columns_of
         from metatpe.past.read.tables import task_of
