@@ -93,7 +93,7 @@ class Task:
         >>> space = Space({"lr": FloatDistribution(1e-4, 1e-2, log=True)})
         >>> task = Task("old", space, X=[[0.0], [0.5], [1.0]], losses=[[3.0], [1.0], [2.0]])
         >>> task
-        Task('old', 3 observations, 1 parameters, 1 objective)
+        Task('old', 3 observations, 1 parameter, 1 objective)
         >>> f"{task.configuration(1)['lr']:.4f}"
         '0.0010'
     """
