@@ -25,6 +25,7 @@ from metatpe.viz.weights import described
 from metatpe.words import counted
 
 _HARDLY = 0.001  # of the hypervolume; a smaller gain is hardly one
+_DOUBTFUL = 3.0  # times what the last trials brought; to expect more is optimistic
 _POOR = 0.3  # rank correlation; a model with less says little
 _NARROW = 0.7  # of a range; what is smaller is worth narrowing
 _MINOR = 0.02  # of the importance; a parameter with less hardly matters
@@ -73,6 +74,10 @@ def _is_worth_it(facts: Facts, found: Forecast) -> str:
 def _verdict(found: Forecast) -> str:
     if found.next.middle < _HARDLY:
         return "More trials are hardly worth it."
+    if found.next.middle > _DOUBTFUL * found.last:
+        return (
+            f"That is much more than the last {N_NEXT} brought: the model may be too optimistic."
+        )
     if found.next.middle >= found.last:
         return "The search still pays."
     return "The search still pays, but less than before."

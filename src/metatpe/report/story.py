@@ -31,13 +31,13 @@ def sections_of(facts: Facts) -> list[Section]:
     """Return the sections of a report, without those that would be empty."""
     return _with_content(
         Section("In short", _in_short(facts)),
-        Section("What was tuned", _tuned(facts)),
         Section("Best value" if len(facts.objectives) == 1 else "Pareto front", _front(facts)),
         Section("What to run next", next_steps(facts)),
         Section("What came from past studies", _transfer(facts)),
         Section("Past studies left aside", _left_aside(facts)),
         Section("Which parameters matter", _importances(facts)),
         Section("What was saved", savings(facts)),
+        Section("What was tuned", _tuned(facts)),
         Section("How to read this", reading(facts)),
     )
 
