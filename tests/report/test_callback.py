@@ -156,6 +156,7 @@ def test_plots_and_note_tell_of_the_transfer() -> None:
     assert figures.keys() == GRAPHS
     names = {trace.get("name") for trace in figures["metatpe-weights"]["data"]}
     assert {"past", "warm start"} <= names
+    assert "the study itself" not in names  # a card has no room for the panel of shares
     note = dashboard.get_note(study)
     assert "It borrowed from 1 past study" in note
     assert "| past |" in note

@@ -15,6 +15,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 import optuna
 from optuna.study import Study
@@ -23,6 +24,9 @@ from optuna.trial import FrozenTrial
 from metatpe.past.read.storage import masked
 from metatpe.study.access import storage_of
 from metatpe.study.record import REST, TARGET, transfer_history
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
 
 _logger = logging.getLogger(__name__)
 SHARE = 0.05
@@ -155,7 +159,7 @@ def publish(study: Study) -> bool:
         return False
     figures = {
         "metatpe-progress": viz.plot_hypervolume(study),
-        "metatpe-weights": viz.plot_task_weights(study),
+        "metatpe-weights": _in_two_panels(viz.plot_task_weights(study)),
         "metatpe-importances": viz.plot_importances(study),
     }
     for name, figure in figures.items():
@@ -163,6 +167,18 @@ def publish(study: Study) -> bool:
         save_plotly_graph_object(study, figure, graph_object_id=name)
     save_note(study, wanted.lstrip())
     return True
+
+
+def _in_two_panels(figure: Figure) -> Figure:
+    """Return the plot of weights without the panel of shares: a card has no room for three."""
+    figure.data = [trace for trace in figure.data if trace.yaxis != "y2"]
+    figure.update_layout(
+        yaxis={"domain": [0.52, 1.0]},
+        yaxis2={"visible": False},
+        xaxis2={"visible": False},
+        yaxis3={"domain": [0.0, 0.42]},
+    )
+    return figure
 
 
 def _past_of(study: Study) -> list[Study]:

@@ -59,7 +59,7 @@ def importances_of(study: Study, sources: Sequence[Study | Task]) -> Importances
     others = [row for name, row in rows.items() if name not in shown]
     right = "; right: the trials at which past studies were compared on it" if history else ""
     return Importances(
-        title="What it takes to be among the best tenth",
+        title="Importance for being among the best tenth",
         about=f"{shortened(study.study_name)}{right}",
         parameters=tuple(parameters),
         target=_row(own, parameters),
