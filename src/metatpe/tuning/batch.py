@@ -112,10 +112,12 @@ def _copy(study: Study, sampler: BaseSampler, space: Space) -> Study:
     """Return the study in memory, with all of its trials under their numbers."""
     verbosity = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.WARNING)  # a copy is no study of the user's
-    copy = optuna.create_study(
-        study_name=study.study_name, directions=study.directions, sampler=sampler
-    )
-    optuna.logging.set_verbosity(verbosity)
+    try:
+        copy = optuna.create_study(
+            study_name=study.study_name, directions=study.directions, sampler=sampler
+        )
+    finally:
+        optuna.logging.set_verbosity(verbosity)
     if study.metric_names:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ExperimentalWarning)
