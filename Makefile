@@ -89,5 +89,5 @@ $(STAMP): pyproject.toml constraints.txt
 		rm -rf .venv && $(PYTHON) -m venv .venv || exit 1; \
 	fi; \
 	install="$(BIN)/python -m pip install --disable-pip-version-check \
-		--constraint constraints.txt --editable .[bench,gp,mlflow,ray,viz,docs,dev]"; \
+		--constraint constraints.txt --editable .[bench,gp,mlflow,ray,viz,wandb,docs,dev]"; \
 	{ $$install -qq || $$install; } && echo "$(CURDIR)" > $(STAMP)

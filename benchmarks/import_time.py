@@ -20,6 +20,7 @@ STATEMENTS = {
     "from metatpe import MetaTPESampler": "import optuna; from metatpe import MetaTPESampler",
     "from metatpe import TransferSampler": "import optuna; from metatpe import TransferSampler",
     "metatpe --version": "from metatpe.cli import app",
+    "metatpe tune": "import metatpe.cli.tune",
 }
 
 

@@ -10,10 +10,9 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-import typer
 from documents import ROOT, build_site, python_blocks, run
 
-from metatpe.cli import app
+from metatpe.cli import command_names
 
 DOCS = ROOT / "docs"
 PAGES = sorted(page for page in DOCS.rglob("*.md") if python_blocks(page))
@@ -127,23 +126,10 @@ def test_the_api_pages_have_every_public_name(site: Path) -> None:
     assert [name for name in public_names() if f'id="{name}"' not in pages] == []
 
 
-def commands(group: typer.Typer, prefix: str = "metatpe") -> list[str]:
-    """Return every command with its parents."""
-    names = [
-        f"{prefix} {c.name or c.callback.__name__}"
-        for c in group.registered_commands
-        if c.callback
-    ]
-    for sub in group.registered_groups:
-        assert sub.typer_instance is not None
-        names += commands(sub.typer_instance, f"{prefix} {sub.name}")
-    return names
-
-
 def test_the_page_of_the_command_has_every_command() -> None:
     page = (DOCS / "api" / "command.md").read_text()
-    assert len(commands(app)) > 10
-    assert [name for name in commands(app) if f"`{name}`" not in page] == []
+    assert len(command_names()) > 10
+    assert [name for name in command_names() if f"`{name}`" not in page] == []
 
 
 def test_the_method_pages_name_modules_and_tests_that_exist() -> None:

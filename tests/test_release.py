@@ -26,6 +26,7 @@ EXTRAS = {  # what each extra is for, to be imported where it is installed
     "gp": ["botorch", "gpytorch", "torch", "metatpe.baselines"],
     "mlflow": ["mlflow", "metatpe"],
     "ray": ["ray.tune", "metatpe"],
+    "wandb": ["wandb", "metatpe"],
     "viz": ["plotly", "matplotlib", "optuna_dashboard", "metatpe.viz"],
 }
 

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from metatpe.past.similarity import gamma_similarity, importance
     from metatpe.past.task import Task
     from metatpe.report.callback import TransferCallback
+    from metatpe.report.trackers import MLflowCallback, WandbCallback
     from metatpe.samplers.meta_tpe import MetaTPESampler
     from metatpe.samplers.transfer import TransferSampler
     from metatpe.space import Space
@@ -19,12 +20,14 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "MLflowCallback",
     "MetaTPESampler",
     "Space",
     "Task",
     "TransferCallback",
     "TransferRecord",
     "TransferSampler",
+    "WandbCallback",
     "gamma_similarity",
     "importance",
     "load_tasks",
@@ -33,12 +36,14 @@ __all__ = [
 ]
 
 _MODULES = {
+    "MLflowCallback": "metatpe.report.trackers",
     "MetaTPESampler": "metatpe.samplers.meta_tpe",
     "Space": "metatpe.space",
     "Task": "metatpe.past.task",
     "TransferCallback": "metatpe.report.callback",
     "TransferRecord": "metatpe.study.record",
     "TransferSampler": "metatpe.samplers.transfer",
+    "WandbCallback": "metatpe.report.trackers",
     "gamma_similarity": "metatpe.past.similarity",
     "importance": "metatpe.past.similarity",
     "load_tasks": "metatpe.past.read.studies",

@@ -8,7 +8,9 @@ text; every way out of the package (console, JSON, Markdown, HTML, plots) uses i
 
 from __future__ import annotations
 
+import io
 import re
+import sys
 
 # Control characters but line feed and tab, separators of lines and paragraphs, marks that change
 # the direction of writing, and halves of characters.
@@ -42,3 +44,10 @@ def visible_json(text: str) -> str:
 
 def _escaped(character: str) -> str:
     return character.encode("unicode_escape").decode()
+
+
+def tolerate_any_text() -> None:
+    """Write what the terminal cannot encode as escapes; it would end the process otherwise."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.errors in ("strict", "surrogateescape"):
+            stream.reconfigure(errors="backslashreplace")

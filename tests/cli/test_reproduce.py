@@ -14,6 +14,7 @@ from typer.testing import CliRunner, Result
 from metatpe.bench.figures import figure_names
 from metatpe.bench.run import Outcome
 from metatpe.cli import app
+from metatpe.extras import install_command
 
 pytest.importorskip("matplotlib", reason="the extra `bench` is not installed")
 
@@ -40,13 +41,13 @@ def test_runs_are_made_once_and_the_figure_can_be_drawn_again(
     run = reproduce("ellipsoid", "--seeds", "1", cwd=tmp_path)
     assert run.exit_code == 0, run.stderr
     assert run.stdout.splitlines() == [
-        "11 runs were finished and 0 were there: results",
+        "11 runs finished, 0 were there already: results",
         "results/figures/ellipsoid.png",
         "results/figures/ellipsoid.csv",
     ]
     numbers = (tmp_path / "results/figures/ellipsoid.csv").read_bytes()
     run = reproduce("ellipsoid", "--seeds", "1", cwd=tmp_path)
-    assert "0 runs were finished and 11 were there" in run.stdout
+    assert "0 runs finished, 11 were there already" in run.stdout
     assert (tmp_path / "results/figures/ellipsoid.csv").read_bytes() == numbers
     run = reproduce("all", "--from", "results", "--out", "again", cwd=tmp_path)
     assert run.exit_code == 0
@@ -71,7 +72,8 @@ def test_methods_that_are_missing_are_left_out_and_said(
     monkeypatch.setattr("metatpe.cli.reproduce.run_with_bar", run_nothing)
     run = reproduce("hv-hpolib", "--seeds", "2", cwd=tmp_path)
     assert run.exit_code == 1
-    assert "method 'optuna-gp-log+warm' needs torch: pip install 'metatpe[gp]'" in run.stderr
+    needs = f"method 'optuna-gp-log+warm' needs torch: {install_command('gp')}"
+    assert needs in run.stderr
     assert "hv-hpolib is left out: none of its runs finished" in run.stderr
     assert {r.seed for r in ran} == {0, 1}
     assert not any("optuna-gp" in r.method for r in ran)

@@ -384,7 +384,7 @@ def test_the_table_and_the_csv_of_the_next_configurations_have_the_reason(url: s
 
 def test_what_cannot_help_a_study_is_said(url: str) -> None:
     err = metatpe("suggest", "--storage", url, "--study", "running", "-n", 1).err
-    assert "left out: grid a: it has 1 objectives, but the new study has 2." in err
+    assert "left out: grid a: it has 1 objective, but the new study has 2." in err
     assert "left out: 1 more" not in err
 
 
@@ -394,7 +394,7 @@ def test_what_cannot_help_a_study_is_said(url: str) -> None:
         (["--from", "resnet-81"], "no study is called 'resnet-81'; close are ["),
         (
             ["--from", "short"],
-            "the past study cannot be used; 'short' is left out because it has 1 finished trials "
+            "the past study cannot be used; 'short' is left out because it has 1 finished trial "
             "with a parameter.",
         ),
         (

@@ -56,8 +56,9 @@ def test_the_studies_of_a_storage_are_shown(url: str) -> None:
     answer = metatpe("tasks", "--storage", url)
     assert answer.code == 0
     assert all(name in answer.out for name in (ODD, "narrow", "new", "single", "empty"))
-    assert "lr: float 0.0001 to 1, log" in answer.out
-    assert "0 (maximize)" in answer.out
+    assert "float 0.0001 to 1, log" in answer.out
+    assert "maximize 0" in answer.out
+    assert "30 of 30" in answer.out
 
 
 def test_the_same_as_json(url: str) -> None:
@@ -71,7 +72,7 @@ def test_the_same_as_json(url: str) -> None:
 def test_what_is_left_in_another_study_is_shown(url: str) -> None:
     out = metatpe("tasks", "--storage", url, "--like", "new").out
     assert "left out: new: it is the new study itself." in out
-    assert "left out: single: it has 1 objectives, but the new study has 2." in out
+    assert "left out: single: it has 1 objective, but the new study has 2." in out
     assert "left out: empty: it has 0 finished trials" in out
     found = json.loads(metatpe("tasks", "--storage", url, "--like", "new", "--json", "na*").out)
     task = load_tasks(url, "narrow")[0]
@@ -86,6 +87,40 @@ def test_what_is_left_in_another_study_is_shown(url: str) -> None:
     row = next(line for line in out.splitlines() if "narrow" in line)
     assert f"{30 - n_outside} of 30" in row
     assert f"{n_outside} of x" in row
+
+
+def test_a_study_that_does_not_exist_yet_is_compared_by_its_objective(
+    url: str, tmp_path: Path
+) -> None:
+    (tmp_path / "train.py").write_text(
+        "def objective(trial): return trial.suggest_float('x', 0, 1), 1.0"
+    )
+    out = metatpe("tasks", "--storage", url, "--like", tmp_path / "train.py:objective").out
+    assert "left out: single" not in out  # the number of objectives is not known
+    row = next(line for line in out.splitlines() if "narrow" in line)
+    assert "of 30" in row
+    assert "z" in row
+
+
+def test_a_study_that_does_not_exist_yet_is_compared_by_a_file(url: str, tmp_path: Path) -> None:
+    path = tmp_path / "space.txt"
+    path.write_text("z:int:1:3\ny:float:0:1\n")
+    found = json.loads(metatpe("tasks", "--storage", url, "--like", path, "--json").out)
+    by_name = {entry["study"]: entry for entry in found}
+    assert by_name["narrow"]["left"]["lacking"] == ["y"]
+    assert by_name["narrow"]["left"]["observations"] == 30
+    assert by_name["new"]["left_out"] == "it has no parameter in common with the new study."
+
+
+def test_each_search_space_is_shown_once(tmp_path: Path) -> None:
+    storage = optuna.storages.JournalStorage(
+        optuna.storages.journal.JournalFileBackend(str(tmp_path / "studies.log"))
+    )
+    for i in range(3):
+        past_study(n=2, name=f"s{i}", storage=storage)
+    out = metatpe("tasks", "--storage", tmp_path / "studies.log").out
+    assert out.count("float 0.0001 to 1, log") == 1
+    assert [line.split("│")[4].strip() for line in out.splitlines() if "│ s" in line] == ["A"] * 3
 
 
 def test_defaults_are_shared_too(url: str) -> None:
@@ -104,6 +139,7 @@ def test_nothing_is_compared_with_a_study_without_trials(url: str) -> None:
     ("arguments", "sentence"),
     [
         (["--like", "n*"], "no study is called 'n*'; the storage has ["),
+        (["--like", "nowhere.py:objective"], "there is no file nowhere.py."),
         (["narow"], "no study is called 'narow'; close are ['narrow']."),
         (["--like", "new", "--default", "depth"], "--default 'depth' is not NAME=VALUE."),
     ],
@@ -150,7 +186,7 @@ def test_many_studies_are_shown_with_their_nearest(tmp_path: Path) -> None:
 
 def test_one_study_alone_is_like_nothing(url: str) -> None:
     text = refusal("similarity", "--storage", url, "narrow")
-    assert text == "there are 1 studies to compare; it takes two."
+    assert text == "a comparison takes two studies, but there is 'narrow' alone."
 
 
 # import
@@ -165,7 +201,7 @@ def test_a_csv_file_becomes_a_study(runs: Path, tmp_path: Path) -> None:
     assert answer.code == 0, answer.err
     assert "int 1 to 8" in answer.out
     assert "float 1e-05 to 0.1, log" in answer.out
-    assert "3 trials are now the study" in answer.err
+    assert "3 trials written to the study" in answer.err
     study = optuna.load_study(study_name=ODD, storage=url)
     assert study.direction == optuna.study.StudyDirection.MAXIMIZE
     assert study.metric_names == ["error"]
@@ -292,7 +328,7 @@ def test_an_export_of_optuna_comes_back(tmp_path: Path) -> None:
 def test_the_help_has_examples_and_the_command_starts() -> None:
     code = "from metatpe.cli import main; main()"
     for command in ("tasks", "similarity", "import"):
-        assert "Example: metatpe " + command in metatpe(command, "--help").out
+        assert f" metatpe {command} " in metatpe(command, "--help").out.partition("Example")[2]
     run = subprocess.run([sys.executable, "-c", code, "tasks"], capture_output=True, text=True)
     assert run.returncode == 2
     assert "--storage" in run.stderr

@@ -291,6 +291,92 @@ def still_running(word: str) -> list[str]:
     return found
 
 
+# What past studies say of the objectives
+
+
+def named_past(name: str, directions: list[str], names: list[str] | None = None) -> Study:
+    study = past_study(n=4, name=name, storage="sqlite:///studies.db", directions=directions)
+    if names:
+        study.set_metric_names(names)
+    return study
+
+
+def test_the_objectives_of_a_new_study_are_those_of_the_past_studies() -> None:
+    named_past("old 1", ["minimize", "maximize"], ["error", "accuracy"])
+    named_past("old 2", ["minimize", "maximize"])
+    answer = tune(write_function(), "--from", "old*", "--trials", 2)
+    assert answer.code == 0, answer
+    assert "objectives: minimize error, maximize accuracy" in answer.out
+    study = study_of()
+    assert states(study) == ["COMPLETE"] * 2
+    assert [d.name for d in study.directions] == ["MINIMIZE", "MAXIMIZE"]
+    assert study.metric_names == ["error", "accuracy"]
+
+
+def test_what_is_given_of_the_objectives_is_completed() -> None:
+    named_past("old 1", ["minimize", "maximize"], ["error", "accuracy"])
+    named_past("old 2", ["minimize", "minimize"], ["error", "cost"])
+    answer = tune(write_function(), "--from", "old*", *TWO, "--trials", 2)
+    assert "objectives: minimize error, minimize cost\nleft out: old 1: " in answer.out
+    arguments = ("--objective", "error", "--objective", "accuracy", "--trials", 1)
+    answer = metatpe(
+        *("tune", write_function(), "--study", "other", "--storage", "sqlite:///studies.db"),
+        *("--from", "old*", *arguments),
+    )
+    assert answer.code == 0, answer
+    assert "objectives: minimize error, maximize accuracy\nleft out: old 2: " in answer.out
+
+
+def test_past_studies_that_differ_are_named() -> None:
+    named_past("old 1", ["minimize", "minimize"])
+    named_past("old 2", ["maximize"])
+    arguments = ("--study", "new", "--storage", "sqlite:///studies.db", "--from", "old*")
+    assert refusal("tune", write_function(), *arguments) == (
+        "the past studies have the directions ['minimize', 'minimize'] (such as 'old 1') and "
+        "['maximize'] (such as 'old 2'); say with --direction, once per objective, what the new "
+        "study is to have, or choose past studies that agree with --from."
+    )
+    assert "new" not in optuna.get_all_study_names("sqlite:///studies.db")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (
+            ["train.py:objective", "--from", "old", "--direction", "minimize"],
+            "the past study cannot be used; 'old' is left out because it has 2 objectives, but "
+            "the new study has 1.",
+        ),
+        (
+            ["train.py:objective", "--from", "*"],
+            "none of the 2 past studies can be used; 'empty' is left out because it has 0 "
+            "finished trials with a parameter.",
+        ),
+        (
+            ["--from", "old", "--", sys.executable, "train.py", "{momentum:float:0:1}"],
+            "no past study can be used; left out: old: it has no parameter in common with the "
+            "new study.",
+        ),
+    ],
+)
+def test_a_past_of_which_nothing_is_left_is_refused(arguments: list[str], sentence: str) -> None:
+    url = "sqlite:///studies.db"
+    optuna.create_study(study_name="empty", storage=url)
+    n = 1 if "*" in arguments else 4
+    past_study(n=n, name="old", storage=url)
+    write_function()
+    assert refusal("tune", "--study", "new", "--storage", url, *arguments) == sentence
+    assert optuna.get_all_study_names(url) == ["empty", "old"]
+
+
+def test_an_objective_with_another_number_of_values_is_stopped_at_the_first_trial() -> None:
+    arguments = ("--study", "new", "--storage", "sqlite:///studies.db", "--trials", 50)
+    said = refusal("tune", write_function(), *arguments)
+    assert "The number of the values 2 did not match the number of the objectives 1" in said
+    assert "Study 'new' has 1 objective; give --direction once per value" in said
+    assert len(study_of().trials) == 1
+
+
 # Bad input
 
 
@@ -306,7 +392,7 @@ def still_running(word: str) -> list[str]:
         (["train.py"], "'train.py' is no objective; write FILE.py:FUNCTION."),
         (["--", "no-such-command", "{x:int:1:2}"], "there is no command 'no-such-command'."),
         (["train.py:objective", "--direction", "down"], "a direction is minimize or maximize"),
-        (["train.py:objective", "--objective", "a", *TWO], "there are 1 objectives, but 2 direct"),
+        (["train.py:objective", "--objective", "a", *TWO], "2 directions for 1 objective"),
         (["train.py:objective", "--default", "x"], "--default 'x' is not NAME=VALUE."),
         (["train.py:objective", "--from", "old"], "there is no file studies.db."),
     ],

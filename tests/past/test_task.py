@@ -99,7 +99,7 @@ def test_what_is_left_out_is_feasible_and_decoded() -> None:
         ({"violation": np.zeros(2)}, r"violation must have the shape \(3,\), but has \(2,\)"),
         ({"violation": np.array([0.0, -1.0, NAN])}, r"violation must be 0 or more.*1, 2"),
         ({"numbers": np.zeros((2, 2))}, r"numbers must have the shape \(3, 2\)"),
-        ({"objective_names": ("a", "b")}, r"1 objectives, but 2 objective_names"),
+        ({"objective_names": ("a", "b")}, r"1 objective, but 2 objective_names"),
         ({"X": np.empty((0, 2)), "losses": np.empty((0, 1))}, r"'past': there is no observation"),
     ],
 )
@@ -124,7 +124,7 @@ def test_a_task_survives_pickling_and_renaming() -> None:
 
 def test_a_task_describes_itself() -> None:
     task = task_with()
-    assert repr(task) == "Task('past', 3 observations, 2 parameters, 1 objectives)"
+    assert repr(task) == "Task('past', 3 observations, 2 parameters, 1 objective)"
     assert task.describe().splitlines()[1:] == [
         "  x: float 0 to 1",
         "  y: float 0 to 1 (used in 2 of 3)",
@@ -156,7 +156,7 @@ def test_a_notebook_shows_tasks_and_samplers_with_names_as_text() -> None:
         assert "<script" not in shown
         assert "<b>" not in shown
     sampler = MetaTPESampler([task], seed=3)
-    assert repr(sampler) == str(sampler) == "MetaTPESampler(1 sources, seed=3)"
+    assert repr(sampler) == str(sampler) == "MetaTPESampler(1 source, seed=3)"
 
 
 # Another space

@@ -156,6 +156,7 @@ def test_plots_and_note_tell_of_the_transfer() -> None:
     assert figures.keys() == GRAPHS
     names = {trace.get("name") for trace in figures["metatpe-weights"]["data"]}
     assert {"past", "warm start"} <= names
+    assert "the study itself" not in names  # a card has no room for the panel of shares
     note = dashboard.get_note(study)
     assert "It borrowed from 1 past study" in note
     assert "| past |" in note
@@ -190,6 +191,16 @@ def test_a_study_of_another_sampler_is_left_alone() -> None:
     study = past_study()
     assert not publish(study)
     assert not system_attributes_of(study)
+
+
+def test_the_note_says_what_to_run_next_with_the_past_of_the_storage() -> None:
+    study, _ = transferred(20, storage=optuna.storages.InMemoryStorage())
+    publish(study)
+    note = dashboard.get_note(study)
+    assert "What to run next" in note
+    assert "The next 10 are expected to add" in note
+    assert "| past | 30 | " in note
+    assert "Optuna's own importances tell what explains the spread of all values" in note
 
 
 def test_a_study_recorded_before_there_were_reasons_is_published() -> None:

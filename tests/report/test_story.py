@@ -252,21 +252,22 @@ def test_past_studies_that_cannot_help_are_listed_with_the_reason() -> None:
     elsewhere = past_study(name="elsewhere", space={"other": FloatDistribution(0, 1)})
     wider = past_study(name="wider", space={"x": FloatDistribution(0.0, 2.0)})
     text = markdown_report(study, [past, single, elsewhere, wider])
-    assert "| single | all along | it has 1 objectives, but the new study has 2. |" in text
+    assert "| single | all along | it has 1 objective, but the new study has 2. |" in text
     assert "| elsewhere | all along | it has no parameter in common with the new study. |" in text
-    assert "| wider | all along | it was not among the sampler's sources, or its weight" in text
+    assert "| wider | all along | it was not among the sampler's sources. |" in text
 
 
 @pytest.mark.parametrize(
     ("records", "why"),
     [
         ([], "the study has no record of a transfer."),
-        ([start_of("a")], "it was not among the sampler's sources, or no weights have been"),
+        ([start_of("a")], "no weights have been computed yet, or it was not among the sampler's"),
+        ([weighed(WEIGHTS)], "it was not among the sampler's sources. |"),
+        ([weighed({**WEIGHTS, "rest": 0.1})], "its weight was among the smallest, which are"),
         (
-            [weighed(WEIGHTS)],
-            "it was not among the sampler's sources, or its weight was too small",
+            [weighed({"target": 1.0}, "no_past")],
+            "no weights have been computed yet, or it was not",
         ),
-        ([weighed({"target": 1.0}, "no_past")], "it was not among the sampler's sources"),
     ],
 )
 def test_a_past_study_without_a_record_is_listed_with_what_that_can_mean(
@@ -281,7 +282,7 @@ def test_the_part_of_a_past_study_that_does_not_fit_is_listed() -> None:
     study = tuned(MetaTPESampler([wide], seed=0), 10)
     n = sum(t.params["x"] > 1.0 for t in wide.trials)
     text = markdown_report(study, [wide])
-    assert f"| wide | in part | search space: {n} values of x are out of range; it lacks" in text
+    assert f"| wide | in part | search space: {n} values of x out of range; it lacks" in text
 
 
 # How trials were chosen -------------------------------------------------------------------------
@@ -356,11 +357,17 @@ def test_a_measurement_against_runs_without_a_past_is_described() -> None:
         random_sampler(0), ONE, trials=[frozen({"x": 0.5}, v) for v in (3, 2, 2, 1)], name="plain"
     )
     text = markdown_report(study, without=[other])
-    assert "Without transfer you would have needed about 2 more trials." in text
+    assert "One run without past studies needed 2 more trials to get as far, which may be" in text
     assert "Measured against 1 run of the same problem without a past (plain)." in text
     assert "the run needed 4 trials, this study 2" in text
     reverse = markdown_report(other, without=[study])
-    assert "Without transfer you would not have needed more trials." in reverse
+    assert "A run without past studies got as far in as few trials." in reverse
+    both = markdown_report(study, without=[other, study])
+    assert "2 runs without past studies do not show that trials were saved: to get as far," in both
+    both = markdown_report(study, without=[other, other])
+    assert (
+        "2 runs without past studies needed 2 to 2 more trials to get as far (median 2)." in both
+    )
     assert "needed" not in markdown_report(study)
     with pytest.raises(ValueError, match="their objectives differ"):
         markdown_report(study, without=[past_study()])

@@ -525,7 +525,7 @@ def test_copies_of_the_published_method_are_the_published_method(
     assert suggested == suggestions(published(sources, seed=0), 12, space=GRID)
     assert suggested != suggestions(MetaTPESampler(sources, seed=0), 12, space=GRID)
     assert {r.sampler for r in transfer_history(study)} == {"MetaTPESampler.as_published"}
-    assert str(sampler) == "MetaTPESampler.as_published(1 sources, seed=0)"
+    assert str(sampler) == "MetaTPESampler.as_published(1 source, seed=0)"
 
 
 def test_the_published_method_changes_no_other_sampler() -> None:

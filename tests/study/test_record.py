@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from optuna.trial import FrozenTrial, create_trial
+from transferred import transferred
 
 from metatpe import TransferRecord, transfer_history
 from metatpe.study.record import (
@@ -259,3 +260,28 @@ def test_a_reason_is_read_again_and_tells_weighed_choices_from_own_ones(
     assert again is not None
     assert again.reason == record(plan)["reason"] == reason
     assert turn_of(stored(plan)) == {"weighed": 1.0, "own": -1.0}.get(reason, 0.0)
+
+
+# As a table
+
+
+def test_records_are_a_table_that_joins_the_trials() -> None:
+    pd = pytest.importorskip("pandas")
+    study, _ = transferred(12)
+    table = transfer_history(study, as_dataframe=True)
+    records = transfer_history(study)
+    assert table["number"].tolist() == [record.number for record in records]
+    assert table["reason"].tolist() == [record.reason for record in records]
+    assert table["sources"][0] == "past"
+    for record, weight in zip(records, table["weight_past"], strict=True):
+        assert pd.isna(weight) if not record.weights else weight == record.weights["past"]
+    joined = study.trials_dataframe().merge(table, on="number")
+    assert len(joined) == 12
+    assert "params_x" in joined
+
+
+def test_a_study_without_records_is_an_empty_table() -> None:
+    pytest.importorskip("pandas")
+    table = transfer_history(optuna.create_study(), as_dataframe=True)
+    assert list(table.columns) == ["number", "sampler", "origin", "reason", "kept", "sources"]
+    assert table.empty

@@ -29,6 +29,7 @@ from metatpe import (
     portfolio,
     transfer_history,
 )
+from metatpe.extras import install_command
 from metatpe.past.similarity import similarity_matrix
 from metatpe.space import Floats
 from metatpe.study.record import Reason
@@ -36,8 +37,8 @@ from metatpe.tpe.pareto import split
 from metatpe.viz.portfolio import MAX_ROWS, MAX_VALUES, coverage_of
 from metatpe.viz.regions import gamma_sets
 from metatpe.viz.runs import attainment_of, progress_of
-from metatpe.viz.tasks import MAX_COMPARED, importances_of, similarities_of
-from metatpe.viz.weights import LANES, described, weights_of
+from metatpe.viz.tasks import MAX_COMPARED, importances_of, shares_of, similarities_of
+from metatpe.viz.weights import LANES, LOOKS, described, weights_of
 
 pytest.importorskip("plotly", reason="needs the extra viz")
 mpl = pytest.importorskip("matplotlib", reason="needs the extra viz")
@@ -195,6 +196,12 @@ def test_no_two_lanes_look_alike(plots: ModuleType) -> None:
     assert all(name in texts(shown) for name in LANES.values())
 
 
+def test_reasons_of_different_kinds_differ_in_colour_and_marker() -> None:
+    kinds: list[Reason] = ["portfolio", "weighed", "own", "epsilon", "densities"]
+    looks = [LOOKS[LANES[reason]] for reason in kinds]
+    assert len({look.colour for look in looks}) == len({look.marker for look in looks}) == 5
+
+
 def reasoned(reason: Reason) -> dict[str, Any]:
     return weighed({"target": 0.5, "a": 0.5}, reason)
 
@@ -281,10 +288,51 @@ def test_without_a_reference_point_it_is_the_worst_value_of_all_studies(
 ) -> None:
     every = [study, *sources]
     worst = np.max([trial.values for s in every for trial in s.trials], axis=0)
-    found, given = progress_of(every, None), progress_of(every, worst.tolist())
-    for a, b in zip(found.curves, given.curves, strict=True):
-        np.testing.assert_array_equal(a.mean, b.mean)
-    assert f"objective 0 {worst[0]:.4g}" in found.about
+    found = progress_of(every, None)
+    for curve, s in zip(found.curves, every, strict=True):
+        values = np.log10([trial.values for trial in s.trials])  # they span decades
+        ends = [moocore.hypervolume(values[:n], ref=np.log10(worst)) for n in (1, len(values))]
+        np.testing.assert_allclose(curve.mean[[0, -1]], ends)
+    assert f"objective 0 {worst[0]:.4g} (in logs)" in found.about
+
+
+@pytest.mark.parametrize("direction", ["minimize", "maximize"])
+def test_the_hypervolume_is_taken_where_the_values_are_spread(direction: str) -> None:
+    study = new_study(random_sampler(0), [direction, "minimize"])
+    values = [[1e-4, 1.0], [1e-2, 1.5], [1.0, 1.2]]
+    study.add_trials([frozen(p, v) for p, v in zip(spread(3), values, strict=True)])
+    data = progress_of(study, None)
+    sign = -1.0 if direction == "maximize" else 1.0
+    losses = [[sign * math.log10(a), b] for a, b in values]
+    wanted = [moocore.hypervolume(losses[: n + 1], ref=np.max(losses, axis=0)) for n in range(3)]
+    np.testing.assert_allclose(data.curves[0].mean, wanted)
+    assert "(in logs), objective 1 1.5" in data.about
+    linear = progress_of(study, [2.0 if sign > 0 else 0.0, 2.0])
+    assert "logs" not in linear.about
+
+
+def test_best_values_that_span_decades_are_drawn_on_a_log_scale() -> None:
+    study = new_study(random_sampler(0), ["minimize"])
+    study.add_trials([frozen(p, [v]) for p, v in zip(spread(3), [4.0, 0.3, 2e-3], strict=True)])
+    axis = viz.plot_hypervolume(study).layout.yaxis
+    assert axis.type == "log"
+    assert list(axis.ticktext) == ["0.01", "0.1", "1"]
+    drawn = viz.matplotlib.plot_hypervolume(study)
+    assert drawn.get_yscale() == "log"
+    assert [label.get_text() for label in drawn.get_yticklabels()] == ["0.01", "0.1", "1"]
+
+
+def test_an_axis_of_a_few_trials_has_no_halves(study: Study) -> None:
+    few = new_study(MetaTPESampler([study], seed=0), name="few")
+    evaluate(few, 4)
+    for figure in (viz.plot_task_weights(few), viz.plot_hypervolume(few)):
+        assert figure.layout.xaxis.dtick == 1
+    for figure in map(
+        figure_of,
+        (viz.matplotlib.plot_task_weights(few), viz.matplotlib.plot_hypervolume(few)),
+    ):
+        ticks = figure.axes[-1].get_xticks()
+        assert (ticks == np.round(ticks)).all()
 
 
 def test_maximising_the_negative_shows_the_same_hypervolume() -> None:
@@ -324,11 +372,11 @@ def test_seeds_are_drawn_as_their_mean_with_a_standard_error(plots: ModuleType) 
     shown = plots.plot_hypervolume({"ours": runs, "one": runs[0]})
     assert labels(shown) == ["ours (3 runs)", "one"]
     data = progress_of({"ours": runs, "one": runs[0]}, None).curves[0]
-    reference = np.max([trial.values for run in runs for trial in run.trials], axis=0)
+    reference = np.log10(np.max([t.values for run in runs for t in run.trials], axis=0))
     each = np.array(
         [
             [
-                moocore.hypervolume([t.values for t in r.trials[: n + 1]], ref=reference)
+                moocore.hypervolume(np.log10([t.values for t in r.trials[: n + 1]]), ref=reference)
                 for n in range(6)
             ]
             for r in runs
@@ -430,10 +478,11 @@ def test_importances_are_those_of_the_study_beside_its_sources(
     shown = plots.plot_importances(study, sources)
     assert sorted(labels(shown)) == ["past 0", "past 1", "the study itself"]
     data = importances_of(study, sources)
-    own = importance(Task.from_study(study))
+    own = shares_of(importance(Task.from_study(study)))
+    assert sum(own.values()) == pytest.approx(1.0)
     assert list(data.parameters) == list(own)
     assert data.target.tolist() == list(own.values())
-    past = importance(Task.from_study(sources[1]))
+    past = shares_of(importance(Task.from_study(sources[1])))
     x, y = line(shown, "past 1")
     assert x.tolist() == [past[name] for name in own]
     assert y.tolist() == list(range(len(own)))
@@ -458,7 +507,7 @@ def test_of_200_sources_the_weightiest_are_shown_beside_the_mean_of_the_others(
     assert len(shown) == 10
     assert "mean of 192 others" in shown
     data = importances_of(of_many, many)
-    others = [importance(task) for task in many if task.name not in data.sources]
+    others = [shares_of(importance(task)) for task in many if task.name not in data.sources]
     means = [np.mean([other[name] for other in others]) for name in data.parameters]
     np.testing.assert_allclose(data.others, means)
 
@@ -931,7 +980,7 @@ def test_without_its_library_a_plot_says_what_to_install(package: str, call: str
         [sys.executable, "-c", code], capture_output=True, text=True, check=False
     )
     assert result.returncode == 0, result.stderr
-    assert result.stdout.strip().endswith("pip install 'metatpe[viz]'")
+    assert result.stdout.strip().endswith(install_command("viz"))
 
 
 def test_both_backends_have_the_same_names() -> None:

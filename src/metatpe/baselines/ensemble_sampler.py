@@ -37,6 +37,7 @@ from metatpe.samplers.surrogate import (
 from metatpe.space import Floats, Ints
 from metatpe.study.moment import Moment
 from metatpe.study.record import TARGET, Plan
+from metatpe.words import counted
 
 Acquisition = Literal["ehvi", "parego"]
 
@@ -65,7 +66,8 @@ class EnsembleSampler(PastSampler):
         )
 
     def __repr__(self) -> str:
-        return f"{self.name}({len(self._sources)} sources, {self._acquisition}, seed={self._seed})"
+        sources = counted(len(self._sources), "source")
+        return f"{self.name}({sources}, {self._acquisition}, seed={self._seed})"
 
     @abstractmethod
     def _weigh(self, losses: Ints, n_pairs: int) -> Floats:  # (T, S) -> (T,)

@@ -6,13 +6,14 @@ reads them from there, and the new study is stored beside them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import optuna
+from optuna.distributions import BaseDistribution, CategoricalDistribution
 from optuna.samplers import RandomSampler
 from optuna.storages import RDBStorage
 from optuna.trial import create_trial
@@ -85,6 +86,19 @@ def _study_name(problem: Problem, seed: int) -> str:
     return problem.name.split("/")[1] + (f" (seed {seed})" if seed else "")
 
 
+def space_of_values(problem: Problem) -> dict[str, BaseDistribution]:
+    """Return the space of a problem as people write it: values such as 64, no indices of them."""
+    choices = {name: CategoricalDistribution(values) for name, values in problem.levels.items()}
+    return {**problem.space, **choices}
+
+
+def _evaluate(problem: Problem, params: Mapping[str, Any], seed: int) -> tuple[float, ...]:
+    """Return the objectives of a configuration of that space."""
+    levels = problem.levels
+    indices = {n: levels[n].index(v) if n in levels else v for n, v in params.items()}
+    return problem.evaluate(indices, seed)
+
+
 def _store_past(storage: RDBStorage, problem: Problem, seed: int, step: Step) -> None:
     """Store a study of random configurations of a past task, unless it is there already."""
     study = optuna.create_study(
@@ -93,13 +107,14 @@ def _store_past(storage: RDBStorage, problem: Problem, seed: int, step: Step) ->
         directions=problem.directions,
         load_if_exists=True,
     )
+    space = space_of_values(problem)
     while (n_stored := len(study.get_trials(deepcopy=False))) < N_PAST:
         key = np.random.SeedSequence((seed, n_stored)).generate_state(1)
         sampler = RandomSampler(seed=int(key[0]))
         scratch = optuna.create_study(directions=problem.directions, sampler=sampler)
-        params = scratch.ask(problem.space).params
-        values = problem.evaluate(params, seed)
-        study.add_trial(create_trial(params=params, distributions=problem.space, values=values))
+        params = scratch.ask(space).params
+        values = _evaluate(problem, params, seed)
+        study.add_trial(create_trial(params=params, distributions=space, values=values))
         step(f"past task {problem.name}", 1)
 
 
@@ -121,11 +136,11 @@ def _tune(
     )
     study.set_metric_names(list(problem.objective_names))
     for _ in range(n_trials):
-        trial = study.ask(problem.space)
-        study.tell(trial, problem.evaluate(trial.params, seed))
+        trial = study.ask(space_of_values(problem))
+        study.tell(trial, _evaluate(problem, trial.params, seed))
         step(f"{problem.name} {label}", 1)
     values = np.array([trial.values for trial in study.get_trials(deepcopy=False)])
-    front = [(tuple(trial.values), problem.show(trial.params)) for trial in study.best_trials]
+    front = [(tuple(trial.values), trial.params) for trial in study.best_trials]
     front.sort(key=lambda entry: entry[0])
     hypervolume = hypervolume_curve(problem, values)
     return DemoRun(label, values, hypervolume, front, transfer_history(study))

@@ -28,6 +28,7 @@ from optuna.samplers import BaseSampler
 from metatpe.baselines import RGPESampler, TSTRSampler, WarmStartSampler
 from metatpe.bench.past import random_configurations
 from metatpe.bench.problems import Problem, unknown_name
+from metatpe.extras import install_command
 from metatpe.past.start import draw
 from metatpe.past.task import Task
 from metatpe.samplers.meta_tpe import MetaTPESampler
@@ -79,7 +80,7 @@ class Method:
         if self.needs is None or importlib.util.find_spec(self.needs[0]) is not None:
             return None
         module, extra = self.needs
-        return f"method {self.name!r} needs {module}: pip install 'metatpe[{extra}]'"
+        return f"method {self.name!r} needs {module}: {install_command(extra)}"
 
     def check(self, settings: Mapping[str, Any]) -> None:
         """Refuse settings that the method does not have."""

@@ -1,4 +1,4 @@
-"""`metatpe bench`: list, run, table and compact; `_reproduce` adds the figures."""
+"""`metatpe bench`: list, run, table and compact; `reproduce` has the figures."""
 
 from __future__ import annotations
 
@@ -31,14 +31,11 @@ from metatpe.cli.common import (
     say,
     table_of,
 )
+from metatpe.words import counted
 
 if TYPE_CHECKING:
     from metatpe.bench.summary import Entry
 
-app = typer.Typer(
-    help="The paper's experiments: problems, methods, runs, tables and figures.",
-    no_args_is_help=True,
-)
 _WINDOW = 900.0  # seconds that the time left is estimated from: some runs take a minute
 
 Problems = Annotated[
@@ -59,7 +56,6 @@ Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="Of records or co
 # list -----------------------------------------------------------------------------------------
 
 
-@app.command("list")
 def list_(as_json: AsJson = False) -> None:
     """Show the problems and the methods, and which of them are not available here.
 
@@ -81,7 +77,7 @@ def _describe_problem(name: str) -> dict[str, Any]:
     except (ImportError, OSError, ValueError) as error:
         return {**entry, "missing": str(error)}
     size = "" if problem.table is None else f", {len(problem.table):,} configurations"
-    space = f"{len(problem.space)} parameters{size}"
+    space = f"{counted(len(problem.space), 'parameter')}{size}"
     objectives = dict(zip(problem.objective_names, problem.directions, strict=True))
     return {**entry, "space": space, "objectives": objectives, "missing": None}
 
@@ -113,7 +109,6 @@ def _wide() -> Console:
 # run ------------------------------------------------------------------------------------------
 
 
-@app.command()
 def run(
     problem: Problems,
     method: Methods,
@@ -190,7 +185,8 @@ def run_with_bar(runs: Sequence[Run], out: Path, jobs: int, ray: str | None) -> 
 
 
 def print_outcome(outcome: Outcome, out: Path, missing: Sequence[str]) -> None:
-    print(f"{outcome.n_finished} runs were finished and {outcome.n_skipped} were there: {out}")
+    finished = counted(outcome.n_finished, "run")
+    print(f"{finished} finished, {outcome.n_skipped} were there already: {out}")
     for sentence in [*missing, *(f"{entry}; it was run again" for entry in outcome.corrupt)]:
         say(sentence, err=True)
     for record in outcome.failed:
@@ -235,7 +231,6 @@ def _setting(text: str) -> tuple[str, float | int]:
 # table ----------------------------------------------------------------------------------------
 
 
-@app.command()
 def table(
     results: Folder,
     at: Annotated[
@@ -263,7 +258,8 @@ def table(
 
     with plain_failures():
         found = read_results(results)
-        curves = curves_of(_chosen(found, problem, method), scale=scale, raw=raw)
+        traces, missing = _readable(_chosen(found, problem, method))
+        curves = curves_of(traces, scale=scale, raw=raw)
         against = chosen_method(curves, against)
         entries = summarise(curves, at=_budgets(at), against=against)
     if as_json:
@@ -271,6 +267,8 @@ def table(
     else:
         for name in dict.fromkeys(entry.problem for entry in entries):
             _print_table([entry for entry in entries if entry.problem == name], against)
+    for sentence in missing:
+        typer.echo(sentence, err=True)
     print_left_out(found)
 
 
@@ -288,6 +286,31 @@ def _chosen(found: Results, problem: str | None, method: str | None) -> list[Tra
     if not traces:
         raise ValueError("no finished run is left to summarise.")
     return traces
+
+
+def _readable(traces: Sequence[Trace]) -> tuple[list[Trace], list[str]]:
+    """Return the runs whose tables are here, and a sentence about the problems of the others.
+
+    A hypervolume is relative to the true front, so that it takes the table of the problem.
+
+    Raises:
+        ValueError: No table is here.
+    """
+    missing: dict[str, str] = {}
+    for name in dict.fromkeys(trace.run.problem for trace in traces):
+        try:
+            get_problem(name)
+        except (ImportError, OSError) as error:
+            missing[name] = str(error)
+    sentences = []
+    for suite in dict.fromkeys(map(suite_of, missing)):  # the tables of a suite come together
+        names = [name for name in missing if suite_of(name) == suite]
+        verb = "is" if len(names) == 1 else "are"
+        sentences.append(f"{', '.join(names)} {verb} left out: {missing[names[0]]}")
+    readable = [trace for trace in traces if trace.run.problem not in missing]
+    if not readable:
+        raise ValueError(f"no table of a problem is here; {sentences[0]}")
+    return readable, sentences
 
 
 def _budgets(text: str) -> list[int]:
@@ -334,7 +357,6 @@ def print_left_out(found: Results) -> None:
 # compact --------------------------------------------------------------------------------------
 
 
-@app.command()
 def compact(
     results: Folder,
     out: Annotated[Path, typer.Argument(metavar="OUT", help="Folder of the compact files.")],

@@ -21,6 +21,7 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
+from metatpe.extras import install_command
 from metatpe.past.read.storage import masked, plain_errors, study_errors
 from metatpe.past.read.studies import no_study
 from metatpe.text import on_one_line, visible, visible_json
@@ -52,7 +53,7 @@ Storage = Annotated[
 ]
 Directions = Annotated[
     list[str] | None,
-    typer.Option(help="minimize or maximize, one per objective; minimize if none."),
+    typer.Option(help="minimize or maximize, once per objective; minimize if none."),
 ]
 Defaults = Annotated[
     list[str] | None,
@@ -137,7 +138,7 @@ def _plain(value: Any) -> Any:
 def need(extra: str, *modules: str) -> None:
     """Stop with a sentence where an extra is not installed."""
     if any(importlib.util.find_spec(module) is None for module in modules):
-        fail(f"this command needs more packages: pip install 'metatpe[{extra}]'")
+        fail(f"this command needs more packages: {install_command(extra)}")
 
 
 def fail(message: str) -> NoReturn:

@@ -12,6 +12,7 @@ import typer
 from rich.table import Table
 
 from metatpe.cli.common import console, need, progress_bar
+from metatpe.words import counted
 
 if TYPE_CHECKING:
     from metatpe.bench.demo import Demo
@@ -94,7 +95,7 @@ def _front_table(result: Demo) -> Table:
     same = [name for name in names if len({str(params[name]) for _, params in front}) == 1]
     shared = ", ".join(f"{name}={front[0][1][name]}" for name in same)
     table = Table(
-        title=f"Pareto front found ({len(front)} points)",
+        title=f"Pareto front found ({counted(len(front), 'point')})",
         caption=f"In all of them: {shared}" if same else None,
         title_justify="left",
         caption_justify="left",

@@ -44,7 +44,13 @@ from metatpe.past.portfolio import Member, joined_space, portfolio
 from metatpe.past.ranges import GoodRange, good_ranges, volume_left
 from metatpe.past.read.storage import masked, open_storage, plain_errors, study_errors
 from metatpe.past.read.studies import as_tasks, load_tasks, study_names
-from metatpe.past.read.summary import Summary, summarise
+from metatpe.past.read.summary import (
+    Objectives,
+    Summary,
+    agreed_objectives,
+    nothing_left,
+    summarise,
+)
 from metatpe.past.task import Task
 from metatpe.space import Space, shown
 from metatpe.study.trials import used_distributions
@@ -52,6 +58,7 @@ from metatpe.tuning.batch import Choice, next_batch
 from metatpe.tuning.tuner import SamplerName
 from metatpe.viz.style import value_text
 from metatpe.viz.weights import described
+from metatpe.words import counted, listed
 
 _FEW = 3  # past studies that are listed one by one
 _N_LEFT_OUT = 5  # studies that are named when they are left out
@@ -133,7 +140,7 @@ def suggest(
             creation = _Creation.of(enqueue, sources) if enqueue and like is None else None
             _show_portfolio(members, sources, csv_file, as_json=as_json)
             if len(members) < k:
-                n = _counted(len(members), "configuration")
+                n = counted(len(members), "configuration")
                 _say(f"{n} instead of {k}: another one would add less than 1 %.")
             if enqueue:
                 _enqueue(members, like, creation, opened, storage)
@@ -201,7 +208,7 @@ def _read(
     usable = {s.study: s for s in found if not s.left_out}
     left_out = [s for s in found if s.left_out]
     if not usable and (names or like is None):
-        raise ValueError(_no_past(left_out))
+        raise ValueError(nothing_left(left_out))
     _say_left_out(left_out)
     loaded = load_tasks(storage, list(usable), defaults=defaults) if usable else []
     _check_objectives(loaded)
@@ -209,15 +216,6 @@ def _read(
         _Source(stored.name, task, task.objective_names, tuple(usable[stored.name].directions))
         for stored, task in zip(loaded, as_tasks(loaded), strict=True)
     ]
-
-
-def _no_past(left_out: Sequence[Summary]) -> str:
-    if not left_out:
-        return "there is no past study."
-    first = left_out[0]
-    number = f"none of the {len(left_out)} past studies" if left_out[1:] else "the past study"
-    negation = "can" if left_out[1:] else "cannot"
-    return f"{number} {negation} be used; {first.study!r} is left out because {first.left_out}"
 
 
 def _say_left_out(left_out: Sequence[Summary]) -> None:
@@ -303,10 +301,10 @@ def _as_row(found: Mapping[str, Any]) -> dict[str, Any]:
 def _table_of_members(members: Sequence[Member], sources: Mapping[str, _Source]) -> Table:
     rows = []
     for i, member in enumerate(members, 1):
-        serves = _listed([sources[name].name for name in member.serves])
+        serves = listed([sources[name].name for name in member.serves], _FEW)
         rows.append([str(i), _params_text(member.params), _expected(member, sources), serves])
     n = len(members[0].expected) if members else 0
-    title = f"{_counted(len(members), 'configuration')} for {_counted(n, 'past study')}"
+    title = f"{counted(len(members), 'configuration')} for {counted(n, 'past study')}"
     return table_of(["", "configuration", "expected", "there for"], rows, title)
 
 
@@ -346,16 +344,6 @@ def _params_text(params: Mapping[str, Any]) -> str:
     return ", ".join(f"{name}={value_text(value)}" for name, value in params.items())
 
 
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _FEW} more" if len(names) > _FEW else ""
-    return ", ".join(names[:_FEW]) + more
-
-
-def _counted(n: int, what: str) -> str:
-    plural = f"{what[:-1]}ies" if what.endswith("y") else f"{what}s"
-    return f"{n} {what if n == 1 else plural}"
-
-
 def _write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
     found = dict.fromkeys(column for row in rows for column in row)
     # A parameter that the first configurations do not use still stands beside the others.
@@ -368,7 +356,7 @@ def _write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
         sys.stdout.write(text.getvalue())
         return
     path.write_text(text.getvalue(), "utf-8")
-    _say(f"{path}, {_counted(len(rows), 'configuration')}")
+    _say(f"{path}, {counted(len(rows), 'configuration')}")
 
 
 # Enqueueing -------------------------------------------------------------------------------------
@@ -389,15 +377,12 @@ class _Creation:
         Raises:
             ValueError: They have different directions.
         """
-        directions = {source.directions: source.name for source in reversed(sources)}
-        if len(directions) > 1:
-            found = " and ".join(f"{[*d]} (such as {n!r})" for d, n in directions.items())
-            raise ValueError(
-                f"the past studies have the directions {found}; create the study {name!r} with "
-                "those that it is to have, or choose past studies that agree with --from."
-            )
-        objectives = {source.objectives for source in sources if source.objectives}
-        return cls(name, sources[0].directions, objectives.pop() if len(objectives) == 1 else ())
+        advice = (
+            f"create the study {name!r} with those that it is to have, or choose past studies "
+            "that agree with --from."
+        )
+        past = {s.name: Objectives(s.directions, s.objectives) for s in sources}
+        return cls(name, *agreed_objectives(past, advice))
 
     def study(self, storage: BaseStorage) -> Study:
         """Create the study."""
@@ -431,7 +416,7 @@ def _enqueue(
             study.enqueue_trial(dict(member.params), skip_if_exists=True)
         n = len(study.get_trials(deepcopy=False)) - n_before
     known = f", {len(members) - n} were there already" if n < len(members) else ""
-    count = _counted(n, "configuration")
+    count = counted(n, "configuration")
     _say(f"{count} enqueued in study {study.study_name!r} of {masked(url)}{known}")
 
 
@@ -477,7 +462,7 @@ def _table_of_ranges(
         good = shown(found.distribution) if found.usage else "no good configuration uses it"
         searched = shown(space.distributions[name])
         rows.append([name, searched, good, _percent(found.volume), _percent(found.usage)])
-    regions = f"{_percent(mass)} of the good regions of {_counted(n_past, 'past study')}"
+    regions = f"{_percent(mass)} of the good regions of {counted(n_past, 'past study')}"
     return table_of(["parameter", "searched", "worth searching", "left", "used"], rows, regions)
 
 
@@ -582,5 +567,5 @@ def _table_of_choices(chosen: Sequence[Choice], name: str) -> Table:
         largest = list(choice.record.weights.items())[:_FEW]
         weights = ", ".join(f"{study} {weight:.2f}" for study, weight in largest)
         rows.append([str(i), _params_text(choice.params), described(choice.record), weights])
-    title = Text(f"The next {_counted(len(chosen), 'configuration')} of {name}")
+    title = Text(f"The next {counted(len(chosen), 'configuration')} of {name}")
     return table_of(["", "configuration", "chosen", "weights"], rows, title)

@@ -9,7 +9,11 @@ from shlex import quote
 from typing import Annotated, Any
 
 import numpy as np
+import optuna
 import typer
+from optuna.distributions import BaseDistribution
+from optuna.storages import BaseStorage
+from optuna.study import Study
 from rich.table import Table
 from rich.text import Text
 
@@ -20,7 +24,7 @@ from metatpe.cli.common import (
     Storage,
     Terminal,
     console,
-    load_study,
+    load_stored,
     plain_failures,
     print_json,
     progress_bar,
@@ -30,16 +34,20 @@ from metatpe.cli.common import (
 )
 from metatpe.past.read.frames import Column, read_csv
 from metatpe.past.read.infer import Given, candidates, parse_parameter, parse_value
-from metatpe.past.read.storage import masked, open_storage
-from metatpe.past.read.studies import load_tasks
+from metatpe.past.read.space_file import read_space
+from metatpe.past.read.storage import masked, open_storage, plain_errors
+from metatpe.past.read.studies import load_tasks, no_study
 from metatpe.past.read.summary import Summary, store_task, summarise
 from metatpe.past.read.suspects import suspects
 from metatpe.past.read.tables import directions_of, task_of
 from metatpe.past.similarity import similarity_matrix
 from metatpe.past.task import Task
 from metatpe.samplers.guards import MIN_GOOD
-from metatpe.space import Floats, shown
+from metatpe.space import Floats, Space, shown
 from metatpe.tpe.pareto import GAMMA, split
+from metatpe.tuning.objective import Function
+from metatpe.tuning.probe import parameters_of
+from metatpe.words import counted
 
 MAX_ROWS = 20_000  # above, a relational storage takes minutes
 _WIDE = 10  # studies; above, a matrix does not fit a terminal
@@ -56,32 +64,60 @@ def tasks(
     storage: Storage,
     names: Names = None,
     like: Annotated[
-        str | None, typer.Option(metavar="STUDY", help="Compare with this study of the storage.")
+        str | None,
+        typer.Option(
+            metavar="STUDY | FILE.py:FUNCTION | FILE",
+            help="Compare with a study of the storage, with an objective, or with a file that has "
+            "one parameter per line, such as `lr:log:1e-5:1e-1`.",
+        ),
     ] = None,
     default: Defaults = None,
     as_json: AsJson = False,
 ) -> None:
     """Show the studies of a storage, and what of them could help another one.
 
-    With `--like STUDY`: which parameters each past study shares with it, which are dropped or
-    lacking, how many values lie outside of its ranges, and how many observations remain.
+    With `--like`: which parameters each past study shares with the new one, which are dropped or
+    lacking, how many values lie outside of its ranges, and how many observations remain. The new
+    study need not exist. An objective is called to see what it asks for, and stopped when it has
+    not asked for another parameter for five seconds; nothing is stored.
 
-    Example: `metatpe tasks --storage sqlite:///studies.db --like new 'resnet-*'`
+    Examples:
+
+    `metatpe tasks --storage sqlite:///studies.db`
+
+    `metatpe tasks --storage sqlite:///studies.db --like train.py:objective 'resnet-*'`
     """
     with plain_failures():
         opened = open_storage(storage)
         defaults = dict(parse_default(text) for text in default or ())
-        study = None if like is None else load_study(opened, like)
-        found = summarise(opened, names or ["*"], like=study, defaults=defaults)
+        new = None if like is None else _new_study(opened, like)
+        found = summarise(opened, names or ["*"], like=new, defaults=defaults)
     if as_json:
         print_json([asdict(summary) for summary in found])
     elif like is None:
-        console.print(_table_of_studies(found))
+        for table in _tables_of_studies(found):
+            console.print(table)
     else:
         console.print(_table_of_what_is_left(found, like))
         for summary in found:
             if summary.left_out:
                 console.print(Text(f"left out: {summary.study}: {summary.left_out}"))
+
+
+def _new_study(storage: BaseStorage, like: str) -> Study | Space:
+    """Return the study, the parameters of the objective, or those of the file."""
+    with plain_errors(storage):
+        stored = optuna.get_all_study_names(storage)
+    if like in stored:
+        return load_stored(storage, like)
+    if Path(like).is_file():
+        return read_space(Path(like))
+    if like.rpartition(":")[2].isidentifier() and ":" in like:
+        return Space(parameters_of(Function.parse(like)))
+    raise ValueError(
+        f"{no_study(like, stored)} For a study that does not exist yet, give its objective, such "
+        "as train.py:objective, or a file with one parameter per line."
+    )
 
 
 def parse_default(text: str) -> tuple[str, Any]:
@@ -92,14 +128,28 @@ def parse_default(text: str) -> tuple[str, Any]:
     return name, parse_value(value)
 
 
-def _table_of_studies(found: Sequence[Summary]) -> Table:
+def _tables_of_studies(found: Sequence[Summary]) -> list[Table]:
+    """Return the studies, one line each, and the search spaces that they have, each once."""
+    spaces: list[dict[str, BaseDistribution]] = []
     rows = []
     for s in found:
-        pairs = zip(s.objectives, s.directions, strict=True)
-        objectives = ", ".join(f"{name} ({direction})" for name, direction in pairs)
-        parameters = "\n".join(f"{name}: {shown(d)}" for name, d in s.parameters.items())
-        rows.append([s.study, str(s.trials), str(s.observations), objectives, parameters])
-    return table_of(["study", "trials", "finished", "objectives", "parameters"], rows)
+        pairs = zip(s.directions, s.objectives, strict=True)
+        objectives = ", ".join(f"{direction} {name}" for direction, name in pairs)
+        finished = f"{s.observations} of {s.trials}"
+        if s.parameters and s.parameters not in spaces:
+            spaces.append(s.parameters)
+        space = _letter(spaces.index(s.parameters)) if s.parameters else ""
+        rows.append([s.study, finished, objectives, space])
+    tables = [table_of(["study", "finished trials", "objectives", "space"], rows)]
+    for i, parameters in enumerate(spaces):
+        lines = [(name, shown(distribution)) for name, distribution in parameters.items()]
+        tables.append(table_of(["parameter", "range"], lines, f"Search space {_letter(i)}"))
+    return tables
+
+
+def _letter(i: int) -> str:
+    """Return A, B, ..., Z, AA, ..."""
+    return (_letter(i // 26 - 1) if i >= 26 else "") + chr(ord("A") + i % 26)
 
 
 def _table_of_what_is_left(found: Sequence[Summary], like: str) -> Table:
@@ -130,7 +180,11 @@ def similarity(storage: Storage, names: Names = None, as_json: AsJson = False) -
     with plain_failures():
         found = load_tasks(storage, names or ["*"])
         if len(found) < 2:
-            raise ValueError(f"there are {len(found)} studies to compare; it takes two.")
+            raise ValueError(
+                f"a comparison takes two studies, but there is {found[0].name!r} alone."
+                if found
+                else "a comparison takes two studies, but none has two finished trials."
+            )
     matrix = _compare_all(found)
     if as_json:
         print_json(_as_dict(found, matrix))
@@ -326,5 +380,7 @@ def _write_study(task: Task, storage: str, directions: Sequence[str], rows: list
             progress.update(bar, completed=n)
 
         store_task(task, opened, task.name, directions, rows=rows, step=step)
-    message = f"{len(rows)} trials are now the study {task.name!r} in {masked(storage)}"
+    message = (
+        f"{counted(len(rows), 'trial')} written to the study {task.name!r} of {masked(storage)}"
+    )
     errors.print(message, markup=False, highlight=False, soft_wrap=True)

@@ -105,6 +105,9 @@ def tune(
     last line of its output must be JSON: a number, a list, or an object with the values by name.
     If the exit code is not 0, the trial has failed and keeps the end of the output.
 
+    What is not said about the objectives of a new study, how many there are, their names and
+    directions, is taken from the past studies.
+
     The same command continues an existing study. Ctrl-C stops the running evaluations: those
     trials are marked as failed and do not count, and their configurations are enqueued, so that
     the study continues with them. The same is done for trials of an earlier run whose processes
@@ -116,7 +119,7 @@ def tune(
     Examples:
 
     `metatpe tune train.py:objective --study new --storage sqlite:///studies.db --from 'resnet-*'
-    --direction minimize --direction maximize --trials 100 --jobs 4`
+    --trials 100 --jobs 4`
 
     `metatpe tune --study new --storage sqlite:///studies.db -- python train.py
     --lr {lr:log:1e-5:1e-1} --layers {layers:int:1:8} --act '{act:relu|tanh}'`
@@ -143,7 +146,7 @@ def tune(
         shown_on = Terminal(stderr=True) if as_json else console
         view = _View(tuning, shown_on)
         tuner = Tuner(tuning, view.finished, view.message)
-        view.begin(tuner.sources)
+        view.begin(tuner)
         with view.live(), view.hopeless():
             tuned = tuner.run()
         _report(tuned, tuning, shown_on, as_json=as_json)
@@ -171,10 +174,15 @@ class _View:
         self._n_failed = 0
         self._n_finished = 0
 
-    def begin(self, sources: Sequence[str]) -> None:
-        past = ", ".join(sources) if sources else "none"
+    def begin(self, tuner: Tuner) -> None:
+        past = ", ".join(tuner.sources) if tuner.sources else "none"
         where = f"{self._tuning.study} in {masked(self._tuning.storage)}"
         self.message(f"study {where}, past studies: {past}")
+        directions, names = tuner.objectives
+        named = [f"{way} {name}" for way, name in zip(directions, names, strict=False)]
+        self.message(f"objectives: {', '.join(named or directions)}")
+        for remark in tuner.left_out:
+            self.message(remark)
 
     @contextlib.contextmanager
     def live(self) -> Iterator[None]:

@@ -42,6 +42,7 @@ from metatpe.study.trials import (
     violation_of,
 )
 from metatpe.text import on_one_line
+from metatpe.words import counted
 
 if TYPE_CHECKING:
     from metatpe.past.read.infer import Given
@@ -95,7 +96,7 @@ class Task:
         >>> space = Space({"lr": FloatDistribution(1e-4, 1e-2, log=True)})
         >>> task = Task("old", space, X=[[0.0], [0.5], [1.0]], losses=[[3.0], [1.0], [2.0]])
         >>> task
-        Task('old', 3 observations, 1 parameters, 1 objectives)
+        Task('old', 3 observations, 1 parameter, 1 objective)
         >>> f"{task.configuration(1)['lr']:.4f}"
         '0.0010'
     """
@@ -163,7 +164,7 @@ class Task:
                 )
         if self.objective_names and len(self.objective_names) != self.n_objectives:
             raise ValueError(
-                f"task {self.name!r}: {self.n_objectives} objectives, "
+                f"task {self.name!r}: {counted(self.n_objectives, 'objective')}, "
                 f"but {len(self.objective_names)} objective_names."
             )
 
@@ -172,8 +173,9 @@ class Task:
 
     def __repr__(self) -> str:
         return (
-            f"Task({self.name!r}, {len(self)} observations, {len(self.space)} parameters, "
-            f"{self.n_objectives} objectives)"
+            f"Task({self.name!r}, {counted(len(self), 'observation')}, "
+            f"{counted(len(self.space), 'parameter')}, "
+            f"{counted(self.n_objectives, 'objective')})"
         )
 
     @property
@@ -244,7 +246,7 @@ class Task:
         Example:
             >>> rows = {"lr": [0.1, 0.01, 0.5], "act": ["relu", "tanh", "relu"], "loss": [3, 1, 2]}
             >>> Task.from_dataframe(rows, objectives="loss", params={"lr": "log", "act": None})
-            Task('table', 3 observations, 2 parameters, 1 objectives)
+            Task('table', 3 observations, 2 parameters, 1 objective)
         """
         from metatpe.past.read.frames import columns_of
         from metatpe.past.read.tables import task_of
@@ -442,7 +444,7 @@ class Task:
         return "\n".join([repr(self), *lines])
 
     def _repr_html_(self) -> str:
-        title = f"{self.name}: {len(self)} observations"
+        title = f"{self.name}: {counted(len(self), 'observation')}"
         return table(title, self._rows())
 
     def _rows(self) -> list[tuple[str, str]]:

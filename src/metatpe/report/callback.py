@@ -13,18 +13,26 @@ import logging
 import re
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
+import optuna
 from optuna.study import Study
 from optuna.trial import FrozenTrial
 
 from metatpe.past.read.storage import masked
-from metatpe.study.record import transfer_history
+from metatpe.study.access import storage_of
+from metatpe.study.record import REST, TARGET, transfer_history
 from metatpe.text import visible
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
 
 _logger = logging.getLogger(__name__)
 SHARE = 0.05
 _HEIGHT = 440  # of a card of the dashboard
+_MAX_PAST = 10  # studies that are read for a note
 
 # Definitions of links that nothing refers to: no Markdown shows them.
 _BEGIN, _END = "[//]: # (metatpe: written anew from here)", "[//]: # (metatpe: to here)"
@@ -148,13 +156,13 @@ def publish(study: Study) -> bool:
     if not transfer_history(study):
         return False
     known = get_note(study)
-    ours = f"{_BEGIN}\n\n{note(study)}\n{_END}"
+    ours = f"{_BEGIN}\n\n{note(study, _past_of(study))}\n{_END}"
     wanted = _OURS.sub(lambda _: ours, known) if _OURS.search(known) else f"{known}\n\n{ours}"
     if wanted == known:
         return False
     figures = {
         "metatpe-progress": viz.plot_hypervolume(study),
-        "metatpe-weights": viz.plot_task_weights(study),
+        "metatpe-weights": _in_two_panels(viz.plot_task_weights(study)),
         "metatpe-importances": viz.plot_importances(study),
     }
     for name, figure in figures.items():
@@ -162,3 +170,27 @@ def publish(study: Study) -> bool:
         save_plotly_graph_object(study, figure, graph_object_id=name)
     save_note(study, wanted.lstrip())
     return True
+
+
+def _in_two_panels(figure: Figure) -> Figure:
+    """Return the plot of weights without the panel of shares: a card has no room for three."""
+    figure.data = [trace for trace in figure.data if trace.yaxis != "y2"]
+    figure.update_layout(
+        yaxis={"domain": [0.52, 1.0]},
+        yaxis2={"visible": False},
+        xaxis2={"visible": False},
+        yaxis3={"domain": [0.0, 0.42]},
+    )
+    return figure
+
+
+def _past_of(study: Study) -> list[Study]:
+    """Return the past studies with the largest weights on record that the storage still has."""
+    total: Counter[str] = Counter()
+    for record in transfer_history(study):
+        total.update(dict.fromkeys(record.sources, 0.0))
+        total.update({n: w for n, w in record.weights.items() if n not in (TARGET, REST)})
+    storage = storage_of(study)
+    stored = {*optuna.get_all_study_names(storage)} - {study.study_name}
+    names = [name for name, _ in total.most_common() if name in stored][:_MAX_PAST]
+    return [optuna.load_study(study_name=name, storage=storage) for name in names]

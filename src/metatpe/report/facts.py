@@ -27,8 +27,10 @@ from metatpe.report.saved import AgainstRuns, ByTurns, against_runs, by_turns
 from metatpe.space import Space, shown
 from metatpe.study.record import REST, TARGET, Reason, TransferRecord, transfer_history, turn_of
 from metatpe.study.trials import front_of, n_usable, used_distributions
+from metatpe.tpe.hypervolume import is_improving
 from metatpe.viz.runs import plain_names, run_of
 from metatpe.viz.weights import LANES, reason_of
+from metatpe.words import counted
 
 SMALL = 0.1  # of an equal share; a smaller weight does not count
 _INFLUENCED: tuple[Reason, ...] = ("weighed", "densities")  # where weights had an influence
@@ -146,6 +148,13 @@ class Facts:
         return _since((r.number, is_silent) for r, is_silent in marks if is_silent or r.weights)
 
     @cached_property
+    def improving(self) -> set[int]:
+        """The trials that brought progress: no earlier one is as good in every objective."""
+        run = run_of(self.study)
+        is_hit = np.isfinite(run.losses).all(axis=1) & is_improving(run.losses)
+        return {int(number) for number in run.numbers[is_hit]}
+
+    @cached_property
     def importances(self) -> dict[str, float]:
         """Parameter -> importance, the largest first; empty where nothing is known yet."""
         return importance(self.task) if self.task else {}
@@ -210,7 +219,7 @@ def _at_hand(study: Study, past: Sequence[Study | Task]) -> tuple[dict[str, Task
 
 def _why_not_table(task: Task, study: Study) -> str:
     if (n := len(study.directions)) != task.n_objectives:
-        return f"it has {task.n_objectives} objectives, but the new study has {n}."
+        return f"it has {counted(task.n_objectives, 'objective')}, but the new study has {n}."
     return ""
 
 

@@ -13,8 +13,8 @@ from metatpe.past.task import Task
 from metatpe.report.facts import Facts
 from metatpe.study.record import record_of
 from metatpe.study.trials import is_counted
-from metatpe.viz.runs import spans_decades
 from metatpe.viz.style import GREY, as_html, shortened, value_text
+from metatpe.viz.ticks import spans_decades
 from metatpe.viz.weights import LANES, LOOKS, NO_RECORD, reason_of
 
 if TYPE_CHECKING:
@@ -78,11 +78,14 @@ def _by_lane(facts: Facts) -> Lanes:
 
 def _axis(facts: Facts, lanes: Lanes, i: int) -> dict[str, Any]:
     """Return the axis of an objective, on a log scale where its values span decades."""
+    from metatpe.viz.plotly import log_axis
+
+    title = {"title": {"text": as_html(shortened(facts.objectives[i][0]))}}
     values = np.array([t.values[i] for trials in lanes.values() for t in trials])
-    return {
-        "title": {"text": as_html(shortened(facts.objectives[i][0]))},
-        "type": "log" if len(values) and spans_decades(values) else "linear",
-    }
+    if not len(values) or not spans_decades(values):
+        return title
+    room = (values.max() / values.min()) ** 0.05  # for markers at the ends
+    return {**title, **log_axis(values.min() / room, values.max() * room)}
 
 
 def _line(facts: Facts, a: int, b: int) -> Any:
@@ -117,8 +120,8 @@ def _points(facts: Facts, lanes: Lanes, a: int, b: int) -> list[Any]:
         marker = {
             "color": LOOKS[lane].colour,
             "symbol": LOOKS[lane].marker,
-            "size": [11 if best else 7 for best in is_best],
-            "opacity": [1.0 if best else 0.5 for best in is_best],
+            "size": [12 if best else 8 for best in is_best],
+            "opacity": [1.0 if best else 0.6 for best in is_best],
         }
         points = go.Scatter(x=x, y=y, mode="markers", name=lane, marker=marker)
         traces.append(points.update(hovertext=texts, hoverinfo="text"))

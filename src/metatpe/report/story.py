@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Sequence
 from functools import partial
 from itertools import compress
@@ -13,31 +12,33 @@ from optuna.trial import FrozenTrial
 from metatpe import viz
 from metatpe.past.read.storage import masked
 from metatpe.report import figures
-from metatpe.report.blocks import Block, Items, Plot, Section, Table, Text
-from metatpe.report.facts import SMALL, Facts, Source
-from metatpe.report.saved import BLOCK, AgainstRuns, ByTurns
-from metatpe.samplers.guards import MIN_GOOD
-from metatpe.study.record import Reason, TransferRecord, record_of
+from metatpe.report.advice import next_steps, next_trials
+from metatpe.report.blocks import Block, Plot, Section, Table, Text
+from metatpe.report.facts import Facts, Source
+from metatpe.report.glossary import reading
+from metatpe.report.savings import saved_sentence, savings
+from metatpe.study.record import REST, TransferRecord, record_of
 from metatpe.viz.style import value_text
 from metatpe.viz.weights import LANES, described
+from metatpe.words import counted, duration, listed
 
 _N_FRONT = 100  # rows of the front's table
 _N_COLUMNS = 12  # parameters with a column of their own in it
 _N_SIMILARITY = 60  # tasks of the heat map
-_WITH_MODELS = ("TransferSampler", "RGPESampler", "TSTRSampler")
 
 
 def sections_of(facts: Facts) -> list[Section]:
     """Return the sections of a report, without those that would be empty."""
     return _with_content(
         Section("In short", _in_short(facts)),
-        Section("What was tuned", _tuned(facts)),
         Section("Best value" if len(facts.objectives) == 1 else "Pareto front", _front(facts)),
+        Section("What to run next", next_steps(facts)),
         Section("What came from past studies", _transfer(facts)),
         Section("Past studies left aside", _left_aside(facts)),
         Section("Which parameters matter", _importances(facts)),
-        Section("How many trials were saved", _saved(facts)),
-        Section("How to read this", _reading(facts)),
+        Section("What was saved", savings(facts)),
+        Section("What was tuned", _tuned(facts)),
+        Section("How to read this", reading(facts)),
     )
 
 
@@ -45,7 +46,9 @@ def summary_of(facts: Facts) -> list[Section]:
     """Return the part that fits into a note."""
     return _with_content(
         Section("In short", _in_short(facts)),
+        Section("What to run next", next_trials(facts)),
         Section("What came from past studies", _table_of_sources(facts)),
+        Section("Importances", [Text(_OPTUNAS)] if facts.importances else []),
     )
 
 
@@ -66,7 +69,7 @@ def _in_short(facts: Facts) -> list[Block]:
 def _counted(facts: Facts) -> str:
     n, d, m = len(facts.trials), len(facts.parameters), len(facts.objectives)
     running = " The study is still running." if "running" in facts.states else ""
-    counts = f"{_n(n, 'trial')}, {_n(d, 'parameter')}, {_n(m, 'objective')}"
+    counts = f"{counted(n, 'trial')}, {counted(d, 'parameter')}, {counted(m, 'objective')}"
     return f"The study has {counts}.{running}"
 
 
@@ -76,7 +79,7 @@ def _found(facts: Facts) -> str:
     if len(facts.objectives) == 1:
         best = facts.front[0]
         return f"The best value is {value_text(best.values[0])} (trial {best.number})."
-    return f"The Pareto front has {_n(len(facts.front), 'point')}."
+    return f"The Pareto front has {counted(len(facts.front), 'point')}."
 
 
 def _borrowed(facts: Facts) -> str:
@@ -86,28 +89,26 @@ def _borrowed(facts: Facts) -> str:
             "added by hand."
         )
     influenced = {number for source in facts.used for number in source.influenced}
-    parts = [_n(len(facts.starts), "warm start")] if facts.starts else []
-    parts += [f"{_n(len(influenced), 'trial')} chosen with past studies"] if influenced else []
+    parts = [counted(len(facts.starts), "warm start")] if facts.starts else []
+    parts += (
+        [f"{counted(len(influenced), 'trial')} chosen with past studies"] if influenced else []
+    )
     n_unknown = facts.reasons.get("unknown", 0)
     sentences = []
     if parts:
-        which = _n(len(facts.used), "past study", "past studies") if facts.used else "past studies"
+        which = (
+            counted(len(facts.used), "past study", "past studies")
+            if facts.used
+            else "past studies"
+        )
         sentences.append(f"It borrowed from {which}: {' and '.join(parts)}.")
     elif not n_unknown:
         sentences.append("It borrowed nothing from past studies.")
     if n_unknown:
-        sentences.append(f"How {_n(n_unknown, 'trial was', 'trials were')} chosen is unknown.")
+        sentences.append(
+            f"How {counted(n_unknown, 'trial was', 'trials were')} chosen is unknown."
+        )
     return " ".join(sentences)
-
-
-def saved_sentence(facts: Facts) -> str:
-    """Return how many trials were saved, as a sentence; empty where nothing can be told."""
-    saved = facts.saved
-    if saved is None:
-        return ""
-    if saved.n < 1:
-        return "Without transfer you would not have needed more trials."
-    return f"Without transfer you would have needed about {_n(saved.n, 'more trial')}."
 
 
 # What was tuned -------------------------------------------------------------------------------
@@ -121,7 +122,7 @@ def _tuned(facts: Facts) -> list[Block]:
         began, ended = (f"{moment:%Y-%m-%d %H:%M:%S}" for moment in span)
         rows += [("first trial started", began), ("last trial ended", ended)]
     if facts.seconds is not None:
-        rows.append(("duration of a trial (median)", _duration(facts.seconds)))
+        rows.append(("duration of a trial (median)", duration(facts.seconds)))
     if facts.samplers:
         rows.append(("sampler", ", ".join(facts.samplers)))
     rows += list(facts.attributes.items())
@@ -156,7 +157,8 @@ def _progress_caption(facts: Facts) -> str:
         return "The best value so far."
     return (
         "The hypervolume of the Pareto front so far: the volume of the values that it dominates, "
-        "up to the worst value seen in each objective. Larger is better."
+        "up to the worst value seen in each objective. Larger is better. An objective whose "
+        "values span more than a decade is taken in logs."
     )
 
 
@@ -239,13 +241,21 @@ _SIMILARITY = (
 
 def _table_of_sources(facts: Facts) -> list[Block]:
     """Return the past studies that were or may have been borrowed from, without empty columns."""
-    head = ("past study", "trials", "warm starts", "influenced", "largest weight", "last weight")
+    head = (
+        "past study",
+        "trials",
+        "warm starts",
+        "influenced",
+        "progress",
+        *_WEIGHTED,
+    )
     rows = [
         (
             source.name,
             "" if source.observations is None else str(source.observations),
             _starts(facts, source),
             _influence(source),
+            _won(facts, source),
             *_weights(source),
         )
         for source in facts.sources
@@ -257,25 +267,43 @@ def _table_of_sources(facts: Facts) -> list[Block]:
     return [Table(list(compress(head, is_shown)), [list(compress(row, is_shown)) for row in rows])]
 
 
+_WEIGHTED = ("largest weight", "weight over time")
+
+
+def _won(facts: Facts, source: Source) -> str:
+    """Return how many of the trials that a past study gave or influenced brought progress."""
+    word = "start" if len(source.starts) == 1 else "starts"
+    kinds = {word: source.starts, "influenced": source.influenced}
+    parts = [
+        f"{len(facts.improving & {*numbers})} of {len(numbers)} {kind}"
+        for kind, numbers in kinds.items()
+        if numbers
+    ]
+    return ", ".join(parts)
+
+
 def _starts(facts: Facts, source: Source) -> str:
     if not source.starts:
         return "unknown" if any(not record.sources for record in facts.starts) else ""
     word = "trial" if len(source.starts) == 1 else "trials"
-    return f"{word} {_listed([str(number) for number in source.starts], 10)}"
+    return f"{word} {listed([str(number) for number in source.starts], 10)}"
 
 
 def _influence(source: Source) -> str:
     if not source.unknown:
-        return _n(len(source.influenced), "trial")
-    return f"at least {_n(len(source.influenced), 'trial')}" if source.influenced else "unknown"
+        return counted(len(source.influenced), "trial")
+    return (
+        f"at least {counted(len(source.influenced), 'trial')}" if source.influenced else "unknown"
+    )
 
 
 def _weights(source: Source) -> tuple[str, str]:
     if not any(source.weights.values()):
         return "", ""
     largest = max(source.weights, key=lambda number: source.weights[number])
-    last = list(source.weights.values())[-1]
-    return f"{_weight(source.weights[largest])} (trial {largest})", _weight(last)
+    thirds = np.array_split(np.array([*source.weights.values()]), 3)
+    over_time = " → ".join(_weight(float(part.mean())) for part in thirds if len(part))
+    return f"{_weight(source.weights[largest])} (trial {largest})", over_time
 
 
 def _weight(weight: float) -> str:
@@ -315,12 +343,15 @@ def _why_never(facts: Facts, source: Source) -> str:
     """Return why nothing was borrowed from a past study that could have helped."""
     if not facts.records:
         return "the study has no record of a transfer."
-    if not source.weights and facts.is_weighed:
+    if not source.weights and any(REST in record.weights for record in facts.records):
         return (
-            "it was not among the sampler's sources, or its weight was too small to be recorded."
+            "its weight was among the smallest, which are recorded as a sum, or it was not among "
+            "the sampler's sources."
         )
+    if not source.weights and facts.is_weighed:
+        return "it was not among the sampler's sources."
     if not source.weights:
-        return "it was not among the sampler's sources, or no weights have been computed yet."
+        return "no weights have been computed yet, or it was not among the sampler's sources."
     if max(source.weights.values()) >= facts.least:
         return "it had a weight only in trials that the study chose alone."
     if facts.silent_from is not None and source.small_from is None:
@@ -341,11 +372,11 @@ def _lost(source: Source) -> str:
     left = source.left
     if left is None or not source.is_used:
         return ""
-    parts = [f"{n} values of {name} are out of range" for name, n in left.outside.items()]
+    parts = [f"{counted(n, 'value')} of {name} out of range" for name, n in left.outside.items()]
     if left.dropped:
-        parts.append(f"this study does not have {_listed(left.dropped)}")
+        parts.append(f"this study does not have {listed(left.dropped)}")
     if left.lacking:
-        parts.append(f"it lacks {_listed(left.lacking)}")
+        parts.append(f"it lacks {listed(left.lacking)}")
     return f"search space: {'; '.join(parts)}." if parts else ""
 
 
@@ -361,132 +392,29 @@ def _importances(facts: Facts) -> list[Block]:
         (name, f"{value / whole:.0%}", *([_kept(name, kept)] if kept else []))
         for name, value in facts.importances.items()
     ]
-    head = ("parameter", "importance", *(["similarity measured on it"] if kept else []))
+    head = ("parameter", "importance", *(["past studies compared on it"] if kept else []))
     draw = partial(viz.plot_importances, facts.study, facts.at_hand)
-    return [Plot("importances", draw, _IMPORTANCES), Table(head, rows)]
+    blocks: list[Block] = [Plot("importances", draw, _IMPORTANCES), Table(head, rows)]
+    return [*blocks, Text(_COMPARED)] if kept else blocks
 
 
 _IMPORTANCES = (
     "How important each parameter is for being among the best tenth of the configurations "
-    "(PED-ANOVA), in this study and in past studies."
+    "(PED-ANOVA), in this study and in past studies; the parameters of a study sum to 100 %. "
+    "Optuna's own importances, as in its dashboard, tell what explains the spread of all values, "
+    "bad ones included, so the two may differ."
+)
+_OPTUNAS = (
+    "The plot of metatpe shows how important a parameter is for being among the best tenth of the "
+    "configurations (PED-ANOVA). Optuna's own importances tell what explains the spread of all "
+    "values, bad ones included, so the two may differ."
+)
+_COMPARED = (
+    "Past studies are compared with this one on a few parameters only, the more the more good "
+    "trials it has: on those that were most important at the time, in the mean over this study "
+    "and the past studies. So a parameter that matters here may never have been among them."
 )
 
 
 def _kept(name: str, records: Sequence[TransferRecord]) -> str:
-    return f"{sum(name in record.kept for record in records)} of {_n(len(records), 'trial')}"
-
-
-# What was saved -------------------------------------------------------------------------------
-
-
-def _saved(facts: Facts) -> list[Block]:
-    if facts.saved is None:
-        return []
-    if isinstance(facts.saved, AgainstRuns):
-        how = _measured(facts, facts.saved)
-    else:
-        how = _estimated(facts.saved)
-    return [Text(saved_sentence(facts), "lead"), Text(how)]
-
-
-def _measured(facts: Facts, saved: AgainstRuns) -> str:
-    names = _listed([study.study_name for study in facts.without])
-    what = "best value" if len(facts.objectives) == 1 else "hypervolume"
-    if len(saved.each) == 1:
-        found = f"the run needed {saved.there[0]} trials, this study {saved.here[0]}"
-    else:
-        found = (
-            f"the runs needed between {min(saved.each)} and {max(saved.each)} trials more than "
-            f"this study (median {saved.n})"
-        )
-    return (
-        f"Measured against {_n(len(saved.each), 'run')} of the same problem without a past "
-        f"({names}). To reach the best {what} that both have reached, {found}. Runs vary by "
-        "chance: another run may give another number."
-    )
-
-
-def _estimated(saved: ByTurns) -> str:
-    return (
-        "Estimated within this study. The sampler draws at random whether a trial is chosen with "
-        "past studies or by the study alone, so the two kinds can be compared. Of "
-        f"{saved.n_weighed} trials chosen with past studies, {saved.n_weighed_hits} found values "
-        f"that no earlier trial had matched; of {saved.n_own} chosen alone, {saved.n_own_hits}. "
-        f"Compared within blocks of {BLOCK} such trials (Mantel-Haenszel ratio of the rates), the "
-        f"study alone would have needed about {saved.n} more trials for as many finds (90 % "
-        f"interval: {saved.low} to {saved.high}). What the warm starts have saved is not "
-        "included, and trials chosen alone benefit from earlier ones chosen with past studies."
-    )
-
-
-# How to read this -----------------------------------------------------------------------------
-
-
-_MEANINGS: dict[Reason, str] = {
-    "portfolio": "one of the configurations that serve the past studies together, so that each "
-    "past study has one that does well there.",
-    "best": "one of the best configurations of a past study.",
-    "reversed": "one of the worst configurations of a past study, because the past studies put "
-    "the trials in reverse order. Do the directions of the objectives agree?",
-    "startup": "a random configuration, because the study had too few trials to model.",
-    "no_start_left": "a random configuration, because no warm start was left that fits the search "
-    "space.",
-    "unknown_space": "chosen when no parameter of the study was known yet.",
-    "epsilon": "a configuration drawn at random from the whole search space.",
-    "weighed": "chosen from past studies and the study itself, each with its weight.",
-    "own": "chosen from the study alone, although past studies have weights. This happens at "
-    "random, so that trials chosen with and without past studies can be compared.",
-    "silent": "chosen from the study alone. After the warm starts, past studies have no weight "
-    f"until the study has {MIN_GOOD} good trials to compare them with.",
-    "no_weight": "chosen from the study alone, because no past study has any weight left.",
-    "densities": "chosen by densities, because the models do not order the trials well.",
-    "no_past": "chosen from the study alone, because there is no past study to use.",
-    "unknown": "recorded by an earlier version, which gave no reasons.",
-}
-
-
-def _reading(facts: Facts) -> list[Block]:
-    texts = ["A trial is one evaluation of one configuration. Trials are numbered from 0."]
-    if len(facts.objectives) > 1:
-        texts.append(
-            "The Pareto front contains the trials that no other trial dominates. Which of them is "
-            "best for you depends on how you value the objectives."
-        )
-    lanes = {reason: LANES[reason][0].upper() + LANES[reason][1:] for reason in facts.reasons}
-    texts += [f"{lane}: {_MEANINGS[reason]}" for reason, lane in lanes.items()]
-    if any(record.kept for record in facts.records):
-        texts.append(
-            "The weight of a past study follows from its similarity: how far the region of its "
-            "best configurations overlaps with that of this study, measured again before each "
-            "trial."
-        )
-    if any(name in _WITH_MODELS for name in facts.samplers):
-        texts.append(
-            "The weight of a past study is its share in the predictions of the model, computed "
-            "again before each trial."
-        )
-    if facts.is_weighed:
-        texts.append(
-            f"Weights below {SMALL:.0%} of an equal share, here {_weight(facts.least)}, do not "
-            "count. A past study counts as borrowed from if it gave a warm start, or had at least "
-            "this weight in a trial that was chosen with past studies."
-        )
-    return [Items(texts)]
-
-
-# Words ----------------------------------------------------------------------------------------
-
-
-def _n(n: int, one: str, many: str = "") -> str:
-    return f"{n:,} {one if n == 1 else many or one + 's'}"
-
-
-def _listed(names: Sequence[str], most: int = 5) -> str:
-    rest = len(names) - most
-    return ", ".join(names[:most]) + (f" and {rest} more" if rest > 0 else "")
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 1:
-        return f"{seconds * 1000:.3g} ms"
-    return f"{seconds:.3g} s" if seconds < 120 else str(datetime.timedelta(seconds=round(seconds)))
+    return f"{sum(name in record.kept for record in records)} of {counted(len(records), 'trial')}"

@@ -49,6 +49,7 @@ from metatpe.study.history import History
 from metatpe.study.moment import Moment, RepeatingMoment
 from metatpe.study.record import Plan, Reason, read_plan, system_attributes, user_attributes
 from metatpe.text import visible
+from metatpe.words import counted
 
 StartName = Literal["portfolio", "draw", "random"]
 IsNew = Callable[[Floats], Mask]  # (C, d) -> (C,), which configurations may be evaluated
@@ -128,7 +129,7 @@ class PastSampler(BaseSampler):
         self._cache = _Cache(self._sources)
 
     def __repr__(self) -> str:
-        return f"{self.name}({len(self._sources)} sources, seed={self._seed})"
+        return f"{self.name}({counted(len(self._sources), 'source')}, seed={self._seed})"
 
     def __str__(self) -> str:  # Optuna's own would be the name of the class alone
         return repr(self)

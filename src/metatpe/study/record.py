@@ -12,16 +12,19 @@ under the 2,046 characters that every relational storage takes:
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from optuna.distributions import BaseDistribution, CategoricalDistribution
 from optuna.study import Study
 from optuna.trial import FrozenTrial
 
 from metatpe.study.access import fixed_params
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 MAX_CHARACTERS = 2000
 _CHUNK = MAX_CHARACTERS - 100  # of parameters in one attribute
@@ -119,18 +122,69 @@ class TransferRecord:
     sampler: str = UNKNOWN
 
 
-def transfer_history(study: Study) -> list[TransferRecord]:
+@overload
+def transfer_history(
+    study: Study, *, as_dataframe: Literal[False] = False
+) -> list[TransferRecord]: ...
+
+
+@overload
+def transfer_history(study: Study, *, as_dataframe: Literal[True]) -> pd.DataFrame: ...
+
+
+def transfer_history(
+    study: Study, *, as_dataframe: bool = False
+) -> list[TransferRecord] | pd.DataFrame:
     """Return where each trial of a study came from, as its sampler recorded it.
 
     Trials without a record are left out: those of another sampler, and those added or entirely
     enqueued by hand.
 
+    Args:
+        study: The study.
+        as_dataframe: Return a pandas DataFrame (extra `bench`, or pandas itself) with one row per
+            record: `number`, `sampler`, `origin`, `reason`, `kept` and `sources` (names, separated
+            by commas), and a column `weight_NAME` per past study, NaN where no weight was
+            recorded. `number` is that of `study.trials_dataframe()`, to join the two.
+
     Example:
         >>> for record in transfer_history(study):  # doctest: +SKIP
         ...     print(record.number, record.origin, record.reason, record.weights)
+        >>> trials = study.trials_dataframe()  # doctest: +SKIP
+        >>> trials.merge(transfer_history(study, as_dataframe=True), on="number")  # doctest: +SKIP
     """
-    records = map(record_of, study.get_trials(deepcopy=False))
-    return [record for record in records if record is not None]
+    found = map(record_of, study.get_trials(deepcopy=False))
+    records = [record for record in found if record is not None]
+    return _as_dataframe(records) if as_dataframe else records
+
+
+def _as_dataframe(records: Sequence[TransferRecord]) -> pd.DataFrame:
+    try:
+        import pandas as pd
+    except ImportError:
+        raise ImportError("as_dataframe=True needs pandas: pip install pandas") from None
+    names = dict.fromkeys(name for record in records for name in record.weights)
+    rows = [{**flat_record(record), **_weight_columns(record.weights)} for record in records]
+    return pd.DataFrame(rows, columns=["number", *_FLAT, *_weight_columns(dict.fromkeys(names))])
+
+
+_FLAT = ("sampler", "origin", "reason", "kept", "sources")
+
+
+def flat_record(record: TransferRecord) -> dict[str, Any]:
+    """Return a record as numbers and texts, without its weights."""
+    texts = {"kept": ", ".join(record.kept), "sources": ", ".join(record.sources)}
+    return {
+        "number": record.number,
+        "sampler": record.sampler,
+        "origin": record.origin,
+        "reason": record.reason,
+        **texts,
+    }
+
+
+def _weight_columns(weights: Mapping[str, Any]) -> dict[str, Any]:
+    return {f"weight_{name}": weight for name, weight in weights.items()}
 
 
 def record_of(trial: FrozenTrial) -> TransferRecord | None:

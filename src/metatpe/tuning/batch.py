@@ -8,6 +8,7 @@ branch uses, as far as the trials of the study and the past tell (`gp.branches`)
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 import optuna
 from optuna.distributions import BaseDistribution
+from optuna.exceptions import ExperimentalWarning
 from optuna.samplers import BaseSampler
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState, create_trial
@@ -108,11 +110,18 @@ def _unreached(
 
 def _copy(study: Study, sampler: BaseSampler, space: Space) -> Study:
     """Return the study in memory, with all of its trials under their numbers."""
-    copy = optuna.create_study(
-        study_name=study.study_name, directions=study.directions, sampler=sampler
-    )
+    verbosity = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.WARNING)  # a copy is no study of the user's
+    try:
+        copy = optuna.create_study(
+            study_name=study.study_name, directions=study.directions, sampler=sampler
+        )
+    finally:
+        optuna.logging.set_verbosity(verbosity)
     if study.metric_names:
-        copy.set_metric_names(study.metric_names)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ExperimentalWarning)
+            copy.set_metric_names(study.metric_names)
     for key, value in study.user_attrs.items():
         copy.set_user_attr(key, value)
     for trial in study.get_trials(deepcopy=False):

@@ -37,7 +37,9 @@ def is_done(trial: FrozenTrial) -> bool:
     return trial.state.is_finished() and STOPPED not in trial.user_attrs
 
 
-def counted(trials: Sequence[FrozenTrial], run: str, own: Collection[int]) -> list[FrozenTrial]:
+def trials_that_count(
+    trials: Sequence[FrozenTrial], run: str, own: Collection[int]
+) -> list[FrozenTrial]:
     """Return the trials that have ended or will, those of other runs among them.
 
     Args:

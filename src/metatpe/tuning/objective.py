@@ -17,7 +17,6 @@ import contextlib
 import difflib
 import importlib
 import importlib.util
-import io
 import json
 import os
 import re
@@ -179,13 +178,6 @@ def _redirected(output: Output) -> Iterator[None]:
             for number, copy in zip((1, 2), kept, strict=True):
                 os.dup2(copy, number)
                 os.close(copy)
-
-
-def tolerate_any_text() -> None:
-    """Write what the terminal cannot encode as escapes; it would end the process otherwise."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper) and stream.errors in ("strict", "surrogateescape"):
-            stream.reconfigure(errors="backslashreplace")
 
 
 def _opened(path: Path) -> TextIO:

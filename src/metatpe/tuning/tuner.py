@@ -17,7 +17,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from multiprocessing.connection import wait
 from pathlib import Path
@@ -30,14 +30,23 @@ from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from metatpe.past.read.storage import StorageError, open_storage, plain_errors, study_errors
-from metatpe.past.read.studies import load_tasks
+from metatpe.past.read.summary import Objectives
+from metatpe.past.task import Task
 from metatpe.samplers.meta_tpe import MetaTPESampler
 from metatpe.samplers.transfer import TransferSampler
-from metatpe.tuning.claims import Turn, counted, end, give_sign_of_life, is_surplus, withdraw
+from metatpe.tuning.claims import (
+    Turn,
+    end,
+    give_sign_of_life,
+    is_surplus,
+    trials_that_count,
+    withdraw,
+)
 from metatpe.tuning.hope import FirstTrials, HopelessError
 from metatpe.tuning.objective import Command, Function, ending
 from metatpe.tuning.outcome import restore
 from metatpe.tuning.owner import SIGN_OF_LIFE, owners_of
+from metatpe.tuning.past import complete_objectives, load_past
 from metatpe.tuning.patience import DEFAULT_PATIENCE, Patience, PatientStorage
 from metatpe.tuning.process import WorkerProcess, end_workers, handling
 from metatpe.tuning.recovery import clear, recover, say_stored
@@ -52,6 +61,7 @@ from metatpe.tuning.worker import (
     Remark,
     Waiting,
 )
+from metatpe.words import counted
 
 SamplerName = Literal["meta-tpe", "transfer"]
 SAMPLERS: dict[SamplerName, type[MetaTPESampler] | type[TransferSampler]] = {
@@ -72,7 +82,7 @@ class Tuning:
     study: str
     sampler: SamplerName = "meta-tpe"
     past: tuple[str, ...] = ()  # names or patterns of past studies
-    directions: tuple[str, ...] = ()  # none: those of the study, or minimize
+    directions: tuple[str, ...] = ()  # none: those of the study, of past studies, or minimize
     names: tuple[str, ...] = ()  # of the objectives
     n_trials: int = 100  # that the study is to have, those of earlier runs among them
     n_jobs: int = 1
@@ -114,6 +124,8 @@ class Tuner:
         self.is_stopped = False
         known = self._known_study()
         self._is_new = known is None
+        if self._is_new and tuning.past:
+            self._tuning = _like_the_past(tuning)
         self._sampler = self._make_sampler(known)
 
     def _known_study(self) -> Study | None:
@@ -135,12 +147,18 @@ class Tuner:
     def _make_sampler(self, known: Study | None) -> BaseSampler:
         tuning = self._tuning
         like = known or _open_study(tuning, None, None)
-        sources = []
-        if tuning.past:
-            names, defaults = list(tuning.past), tuning.defaults
-            sources = load_tasks(tuning.storage, names, like=like, defaults=defaults)
-        self.sources = [task.name for task in sources]
         space = tuning.objective.space
+        sources: list[Task] = []
+        self.left_out: list[str] = []  # a sentence per past study that is not used
+        if tuning.past:
+            opened = open_storage(tuning.storage)
+            past = load_past(opened, tuning.past, like, space, tuning.defaults)
+            sources, self.left_out = past
+        self.sources = [task.name for task in sources]
+        self.objectives = Objectives(
+            tuple(direction.name.lower() for direction in like.directions),
+            tuple(like.metric_names or ()),
+        )
         return SAMPLERS[tuning.sampler](sources, search_space=space, seed=tuning.seed)
 
     def run(self) -> Study:
@@ -216,7 +234,7 @@ class Tuner:
 
     def _counted(self, study: Study) -> list[FrozenTrial]:
         own = [worker.number for worker in self._workers if worker.number is not None]
-        return counted(study.get_trials(deepcopy=False), self._id, own)
+        return trials_that_count(study.get_trials(deepcopy=False), self._id, own)
 
     def _n_left(self, study: Study) -> int:
         """Return how many trials are to be begun, if those that run come to an end."""
@@ -341,6 +359,13 @@ def _dismiss(workers: Sequence[WorkerProcess]) -> None:
         worker.dismiss()
 
 
+def _like_the_past(tuning: Tuning) -> Tuning:
+    """Return what is to be tuned, with the objectives of past studies where none were given."""
+    given = Objectives(tuning.directions, tuning.names)
+    found = complete_objectives(open_storage(tuning.storage), tuning.past, given)
+    return replace(tuning, directions=found.directions, names=found.names)
+
+
 def _open_study(tuning: Tuning, storage: BaseStorage | None, sampler: BaseSampler | None) -> Study:
     """Return the study, made if it is not there; without a storage one in memory."""
     directions = tuning.directions or ["minimize"] * max(1, len(tuning.names))
@@ -366,7 +391,7 @@ def _check_same(study: Study, tuning: Tuning) -> None:
         )
     if tuning.names and len(tuning.names) != len(directions):
         raise ValueError(
-            f"study {study.study_name!r} has {len(directions)} objectives, but "
+            f"study {study.study_name!r} has {counted(len(directions), 'objective')}, but "
             f"{len(tuning.names)} are named."
         )
     if tuning.names and study.metric_names and study.metric_names != list(tuning.names):

@@ -30,12 +30,12 @@ from optuna.trial import Trial, TrialState
 
 from metatpe.past.read.storage import StorageError, study_errors
 from metatpe.study.record import MAX_CHARACTERS
+from metatpe.text import tolerate_any_text
 from metatpe.tuning.objective import (
     Command,
     EvaluationError,
     Function,
     Output,
-    tolerate_any_text,
 )
 from metatpe.tuning.outcome import Outcome, forget, keep
 from metatpe.tuning.owner import Owner, this_process

@@ -61,6 +61,8 @@ def plot_hypervolume(studies: Runs, *, reference_point: Sequence[float] | None =
     """Plot the hypervolume of studies over their finished trials.
 
     With one objective, the best value so far. Infeasible trials and infinite values do not count.
+    An objective whose values span more than a decade is taken in logs, unless a reference point is
+    given: on a linear scale, its worst values alone would decide.
 
     Args:
         studies: A study; several, one line each; or a dictionary of labels and studies, where a
@@ -104,9 +106,11 @@ def plot_attainment(studies: Runs) -> Figure:
 def plot_importances(study: Study, sources: Sequence[Study | Task] = ()) -> Figure:
     """Plot how important each parameter is, in a study and in its sources.
 
-    The importance is PED-ANOVA's, as `importance` returns it, for the study, for the sources with
-    the largest weights, and for the mean of the others. A second panel shows on which parameters
-    the similarity was measured at each trial, if `MetaTPESampler` has tuned the study.
+    The importance is PED-ANOVA's, as `importance` returns it, divided by the sum over all
+    parameters: for the study, for the sources with the largest weights, and for the mean of the
+    others. It is about the best tenth of the configurations. Optuna's default importance is about
+    the spread of all values, and may differ. A second panel shows on which parameters the
+    similarity was measured at each trial, if `MetaTPESampler` has tuned the study.
 
     Args:
         study: The study.

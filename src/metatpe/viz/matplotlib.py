@@ -14,10 +14,11 @@ import numpy as np
 from optuna.distributions import BaseDistribution
 from optuna.study import Study
 
+from metatpe.extras import install_command
 from metatpe.past.task import Task
 from metatpe.space import Floats, Space
 from metatpe.viz.portfolio import SERVES, Coverage, coverage_of
-from metatpe.viz.regions import GammaSets, gamma_sets, line_of, linear_ticks
+from metatpe.viz.regions import GammaSets, gamma_sets, line_of
 from metatpe.viz.runs import Curve, Runs, Surface, attainment_of, progress_of
 from metatpe.viz.style import (
     ALL_COLOURS,
@@ -36,6 +37,7 @@ from metatpe.viz.style import (
     shortened,
 )
 from metatpe.viz.tasks import Importances, importances_of, similarities_of
+from metatpe.viz.ticks import linear_ticks, log_labels
 from metatpe.viz.weights import LOOKS, Weights, weights_of
 
 if TYPE_CHECKING:
@@ -72,7 +74,7 @@ def _subplots(
     try:
         from matplotlib import pyplot as plt
     except ImportError:
-        raise ImportError("these plots need matplotlib: pip install 'metatpe[viz]'") from None
+        raise ImportError(f"these plots need matplotlib: {install_command('viz')}") from None
     with plt.rc_context(_STYLE):
         figure = plt.figure(figsize=size, layout="constrained")
         return figure, figure.subplots(n_rows, n_columns, squeeze=False, **options)
@@ -85,6 +87,20 @@ def _one(width: float, height: float) -> Any:
 
 def _label(text: str, n: int = 44) -> str:
     return as_mpl(shortened(text, n))
+
+
+def _whole_numbers(axis: Any) -> None:
+    """Let an axis of trials have no halves."""
+    from matplotlib.ticker import MaxNLocator
+
+    axis.set_major_locator(MaxNLocator(integer=True))
+
+
+def _label_logs(axis: Any, low: float, high: float) -> None:
+    """Give a log axis labels that can be read alone."""
+    ticks, labels = log_labels(low, high)
+    axis.set_ticks(ticks, labels)
+    axis.set_ticks([], minor=True)
 
 
 def _finish(axis: Any, data: Shown, named: Handles) -> None:
@@ -123,6 +139,7 @@ def plot_task_weights(study: Study) -> Figure:
     axes[0].set_ylabel("weight")
     axes[1].set(ylabel="share", ylim=(0, 1))
     axes[2].set_xlabel("trial")
+    _whole_numbers(axes[2].xaxis)
     for axis in axes:
         axis.grid(**_GRID)
     _finish(axes[0], data, named)
@@ -162,6 +179,10 @@ def plot_hypervolume(studies: Runs, *, reference_point: Sequence[float] | None =
     named = [(_runs(c), _draw_curve(axis, c, look(i))) for i, c in enumerate(data.curves)]
     axis.grid(**_GRID)
     axis.set(xlabel="finished trials", ylabel=as_mpl(data.y_name))
+    _whole_numbers(axis.xaxis)
+    if data.limits:
+        axis.set(yscale="log", ylim=data.limits)
+        _label_logs(axis.yaxis, *data.limits)
     _finish(axis, data, named)
     return axis
 
@@ -190,6 +211,9 @@ def plot_attainment(studies: Runs) -> Axes:
     if len(data.limits):
         scales = ["log" if is_log else "linear" for is_log in data.is_log]
         axis.set(xscale=scales[0], yscale=scales[1], xlim=data.limits[0], ylim=data.limits[1])
+        for i, side in enumerate((axis.xaxis, axis.yaxis)):
+            if data.is_log[i]:
+                _label_logs(side, *data.limits[i])
     axis.grid(**_GRID)
     _finish(axis, data, named)
     return axis
@@ -218,11 +242,13 @@ def plot_importances(study: Study, sources: Sequence[Study | Task] = ()) -> Figu
         for row, name in enumerate(data.parameters):
             rows = [row] * len(data.kept[name])
             axes[0, 1].plot(data.kept[name], rows, "|", color=ALL_COLOURS[0], markersize=9)
-        axes[0, 1].set_xlabel("kept in trial")
+        axes[0, 1].set_xlabel("trial")
+        _whole_numbers(axes[0, 1].xaxis)
         axes[0, 1].grid(**_GRID)
     left.set_yticks(range(len(data.parameters)), [_label(name, 28) for name in data.parameters])
     left.set_ylim(max(len(data.parameters), 1) - 0.5, -0.5)
     left.set_xlabel("importance")
+    left.xaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
     left.locator_params(axis="x", nbins=5)
     left.grid(axis="x", **_GRID)
     _finish(left, data, named)
@@ -241,7 +267,7 @@ def _draw_importances(axis: Any, data: Importances) -> Handles:
         named.append((_label(name), dots))
     if data.n_others:
         (stars,) = axis.plot(data.others, rows, "*", color=GREY, markersize=8)
-        named.append((f"mean of {data.n_others} others", stars))
+        named.append((data.others_name, stars))
     return named
 
 

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from metatpe.extras import install_command
 from metatpe.space import Floats
 from metatpe.viz.portfolio import SERVES, Coverage
-from metatpe.viz.regions import GammaSets, Good, line_of, linear_ticks
+from metatpe.viz.regions import GammaSets, Good, line_of
 from metatpe.viz.runs import Attainment, Curve, Progress, Surface
 from metatpe.viz.style import (
     ALL_COLOURS,
@@ -30,13 +31,14 @@ from metatpe.viz.style import (
     shortened,
 )
 from metatpe.viz.tasks import Importances, Similarities
+from metatpe.viz.ticks import linear_ticks, log_labels, trial_step
 from metatpe.viz.weights import LOOKS, Weights
 
 try:
     from plotly import graph_objects as go
     from plotly.subplots import make_subplots
 except ImportError:
-    raise ImportError("metatpe.viz needs plotly: pip install 'metatpe[viz]'") from None
+    raise ImportError(f"metatpe.viz needs plotly: {install_command('viz')}") from None
 
 _LINE, _NOTHING = "rgba(128,128,128,0.25)", "rgba(0,0,0,0)"  # of grids; of what is not there
 _BAND: Any = {"fill": "toself", "hoverinfo": "skip", "showlegend": False}
@@ -77,6 +79,13 @@ def _finish(figure: Any, data: Shown, **layout: Any) -> Any:
         place = {"x": 0.5, "y": 0.5, "xref": "paper", "yref": "paper"}
         figure.add_annotation(text=as_html(data.note), showarrow=False, **place)
     return figure
+
+
+def log_axis(low: float, high: float) -> dict[str, Any]:
+    """Return a log axis between two values."""
+    ticks, labels = log_labels(low, high)
+    ends = np.log10([low, high]).tolist()
+    return {"type": "log", "range": ends, "tickvals": ticks, "ticktext": labels}
 
 
 def _faded(colour: str, alpha: float) -> str:
@@ -124,6 +133,8 @@ def draw_task_weights(data: Weights) -> Any:
     lanes = list(data.lanes)[::-1]
     axis = {"type": "category", "categoryarray": lanes, "tickvals": lanes}
     figure.update_yaxes(row=3, tickfont={"size": 11}, **axis)
+    n_trials = 1 + max((n for numbers in data.lanes.values() for n in numbers), default=0)
+    figure.update_xaxes(dtick=trial_step(n_trials))
     figure.update_xaxes(title="trial", row=3)
     height = 480 + 20 * n_lanes + 10 * len(data.past)
     return _finish(figure, data, height=height, legend={"traceorder": "normal"})
@@ -149,8 +160,12 @@ def draw_progress(data: Progress) -> Any:
         if curve.n_runs > 1:
             figure.add_trace(_band(curve, look(i)))
         figure.add_trace(_curve(curve, look(i)))
-    figure.update_xaxes(title="finished trials", rangemode="tozero")
+    n_trials = max((len(curve.finished) for curve in data.curves), default=0)
+    step = trial_step(n_trials)
+    figure.update_xaxes(title="finished trials", rangemode="tozero", dtick=step)
     figure.update_yaxes(title=as_html(data.y_name))
+    if data.limits:
+        figure.update_yaxes(log_axis(*data.limits))
     return _finish(figure, data, height=430, showlegend=True)
 
 
@@ -183,7 +198,7 @@ def draw_attainment(data: Attainment) -> Any:
     for i, axis in enumerate((figure.update_xaxes, figure.update_yaxes)):
         axis(title=as_html(data.names[i]))
         if data.is_log[i]:
-            axis(type="log", range=np.log10(data.limits[i]).tolist())
+            axis(log_axis(*data.limits[i].tolist()))
         elif len(data.limits):
             axis(range=data.limits[i].tolist())
     return _finish(figure, data, height=480, showlegend=True)
@@ -209,9 +224,11 @@ def draw_importances(data: Importances) -> Any:
     figure = make_subplots(shared_yaxes=True, **layout)
     figure.add_traces(_importance_traces(data), rows=1, cols=1)
     figure.update_xaxes(title="importance", rangemode="tozero", col=1)
+    figure.update_xaxes(tickformat=".0%", col=1)
     if data.n_compared:
         figure.add_trace(_kept(data), row=1, col=2)
-        figure.update_xaxes(title="kept in trial", col=2)
+        n_trials = 1 + max((n for kept in data.kept.values() for n in kept), default=0)
+        figure.update_xaxes(title="trial", dtick=trial_step(n_trials), col=2)
     figure.update_yaxes(
         tickvals=np.arange(len(data.parameters)),
         ticktext=[as_html(shortened(name, 28)) for name in data.parameters],
@@ -223,7 +240,7 @@ def draw_importances(data: Importances) -> Any:
 
 def _importance_traces(data: Importances) -> list[Any]:
     rows = np.arange(len(data.parameters))
-    hover = "%{meta}<br>%{customdata}: %{x:.4g}<extra></extra>"
+    hover = "%{meta}<br>%{customdata}: %{x:.1%}<extra></extra>"
     options: Any = {
         "customdata": [as_html(name) for name in data.parameters],
         "hovertemplate": hover,
@@ -232,7 +249,7 @@ def _importance_traces(data: Importances) -> list[Any]:
     traces = [go.Bar(x=data.target, y=rows, orientation="h", **bar, **options)]
     sources = {**data.sources}
     if data.n_others:
-        sources[f"mean of {data.n_others} others"] = data.others
+        sources[data.others_name] = data.others
     for i, (name, values) in enumerate(sources.items()):
         is_mean = i == len(data.sources)
         style = look(i)._replace(colour=GREY, marker="star") if is_mean else look(i)

@@ -14,6 +14,7 @@ from metatpe.past.portfolio import Member, portfolio
 from metatpe.past.task import Task
 from metatpe.space import Floats, Mask, Space
 from metatpe.viz.style import MAX_NUMBERS, Shown, value_text
+from metatpe.words import counted
 
 MAX_ROWS = 20  # past studies; of more, some are shown, and the mean of the others
 MAX_VALUES = 12  # parameters whose values are written out
@@ -58,7 +59,8 @@ def coverage_of(
     return Coverage(
         title="What the portfolio covers",
         about=f"{_ABOUT}{about}",
-        names=[names[i] for i in shown] + [f"mean of {len(others)} others"] * len(means),
+        names=[names[i] for i in shown]
+        + [f"mean of {counted(len(others), 'other')}"] * len(means),
         alone=np.vstack([alone[shown], means]),
         serves=np.vstack([serves[shown], np.zeros(means.shape, dtype=np.bool_)]),
         together=np.array([np.mean(list(member.together.values())) for member in members]),

@@ -36,11 +36,11 @@ from metatpe.space import Columns, Floats, Ints, Mask, Space
 from metatpe.tpe.kde import Parzen, Points
 from metatpe.tpe.pareto import split
 from metatpe.viz.style import Look, Shown, look, shortened
+from metatpe.viz.ticks import MAX_TICKS, linear_ticks, log_ticks
 
 GAMMA = 0.1  # the sampler's
 MASS = 0.8
 _N_CELLS = {1: 256, 2: 192}  # of a continuous column, by the number of parameters
-_MAX_TICKS = 12
 _GOLDEN = 0.6180339887498949
 
 
@@ -229,31 +229,9 @@ def _ticks(distribution: BaseDistribution) -> Sequence[float]:
     """Return the numbers (see `Space.numbers`) of a parameter's range to be named."""
     if isinstance(distribution, CategoricalDistribution):
         n = len(distribution.choices)
-        return range(0, n, math.ceil(n / (2 * _MAX_TICKS)))
+        return range(0, n, math.ceil(n / (2 * MAX_TICKS)))
     assert isinstance(distribution, FloatDistribution | IntDistribution)
     low, high, step = float(distribution.low), float(distribution.high), distribution.step
-    if step is not None and (high - low) / step < _MAX_TICKS:
+    if step is not None and (high - low) / step < MAX_TICKS:
         return [low + k * step for k in range(round((high - low) / step) + 1)]
-    return _log_ticks(low, high) if distribution.log else linear_ticks(low, high)
-
-
-def linear_ticks(low: float, high: float) -> list[float]:
-    """Return some multiples of 1, 2 or 5 times a power of ten between two numbers."""
-    if high <= low:
-        return [low]
-    raw = (high - low) / 6
-    power = 10.0 ** math.floor(math.log10(raw))
-    step = next(m * power for m in (1, 2, 5, 10) if m * power >= raw)
-    return [k * step for k in range(math.ceil(low / step), math.floor(high / step) + 1)]
-
-
-def _log_ticks(low: float, high: float) -> list[float]:
-    """Return powers of ten between two numbers; of a short range their multiples, too."""
-    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    every = math.ceil(len(powers) / _MAX_TICKS)
-    for multiples in ((1,), (1, 3), (1, 2, 5)):
-        ticks = [m * 10.0**k for k in powers[::every] for m in multiples]
-        inside = [tick for tick in ticks if low <= tick <= high]
-        if len(inside) > 2:
-            return inside
-    return [low, high] if high > low else [low]
+    return log_ticks(low, high) if distribution.log else linear_ticks(low, high)

@@ -13,7 +13,7 @@ import numpy as np
 from optuna.study import Study, StudyDirection
 
 from metatpe.past.task import own_names
-from metatpe.space import Floats, Ints
+from metatpe.space import Floats, Ints, Mask
 from metatpe.study.trials import is_counted, losses_of, violation_of
 from metatpe.tpe.hypervolume import (
     attainment_surface,
@@ -23,11 +23,11 @@ from metatpe.tpe.hypervolume import (
 )
 from metatpe.tpe.pareto import ranks
 from metatpe.viz.style import Shown, number
+from metatpe.viz.ticks import spans_decades
 
 Runs = Study | Sequence[Study] | Mapping[str, Study | Sequence[Study]]
 NOTHING = "no finished trial yet"
 _MIN_RUNS_OF_BAND = 3
-_RATIO_OF_LOG = 10.0  # values that span more are drawn on a log scale
 
 
 class FinishedTrials(NamedTuple):
@@ -60,6 +60,7 @@ class Progress(Shown):
 
     curves: list[Curve]
     y_name: str
+    limits: tuple[float, float] | None = None  # of the values; None: they are on a linear scale
 
 
 class Surface(NamedTuple):
@@ -158,24 +159,66 @@ def progress_of(studies: Runs, reference_point: Sequence[float] | None) -> Progr
     """Return the running hypervolume of each label, of one objective the best value so far."""
     groups = labelled(studies)
     (names, signs), runs = _objectives(groups), _finished_runs(groups)
-    note = "" if runs else NOTHING
-    if len(names) == 1:
-        if reference_point is not None:
-            raise ValueError("a study with one objective has no hypervolume, and no reference.")
-        curves = [
-            _curve(k, group, lambda losses: _best(losses, signs)) for k, group in runs.items()
-        ]
-        return Progress(curves, f"best {names[0]} so far", title="Best value", note=note)
-    reference = _reference(runs, signs, reference_point)
+    if len(names) > 1:
+        return _hypervolumes(runs, names, signs, reference_point)
+    if reference_point is not None:
+        raise ValueError("a study with one objective has no hypervolume, and no reference.")
+    curves = [_curve(k, group, lambda losses: _best(losses, signs)) for k, group in runs.items()]
+    return Progress(
+        curves,
+        f"best {names[0]} so far",
+        _log_limits(curves),
+        title="Best value",
+        note="" if runs else NOTHING,
+    )
+
+
+def _log_limits(curves: Sequence[Curve]) -> tuple[float, float] | None:
+    """Return the ends of a log axis for curves with their bands; None where it is linear."""
+    bands = [np.nan_to_num(curve.se) for curve in curves]
+    ends = [c.mean + sign * b for c, b in zip(curves, bands, strict=True) for sign in (-1, 1)]
+    values = np.concatenate([np.empty(0), *ends])
+    values = values[np.isfinite(values)]
+    return _padded(values, True) if len(values) and spans_decades(values) else None
+
+
+def _hypervolumes(
+    runs: Mapping[str, Sequence[FinishedTrials]],
+    names: Sequence[str],
+    signs: Floats,
+    given: Sequence[float] | None,
+) -> Progress:
+    """Return the running hypervolume, on the scale on which the values of an objective are spread.
+
+    Where they span decades that is the logarithm: on a linear scale the worst values alone decide,
+    and all runs look alike. A reference point that was given is taken as it is, without logs.
+    """
+    reference = _reference(runs, signs, given)
     if reference is None:
         return Progress([], "hypervolume", title="Hypervolume", note=NOTHING)
-    at = zip(names, reference * signs, strict=True)
-    within = ", ".join(f"{name} {number(value)}" for name, value in at)
-    curves = [
-        _curve(label, group, lambda losses: running_hypervolume(losses, reference))
-        for label, group in runs.items()
-    ]
-    return Progress(curves, "hypervolume", title="Hypervolume", about=f"within {within}")
+    is_log = np.zeros(len(names), dtype=np.bool_)
+    if given is None:
+        every = np.concatenate([run.finite.losses for group in runs.values() for run in group])
+        is_log = np.array([spans_decades(values) for values in (every * signs).T])
+
+    def measure(losses: Floats) -> Floats:
+        return running_hypervolume(
+            in_logs(losses, signs, is_log), in_logs(reference[None], signs, is_log)[0]
+        )
+
+    parts = zip(names, reference * signs, is_log, strict=True)
+    within = [f"{name} {number(value)}{' (in logs)' if log else ''}" for name, value, log in parts]
+    curves = [_curve(label, group, measure) for label, group in runs.items()]
+    about = f"within {', '.join(within)}"
+    return Progress(curves, "hypervolume", title="Hypervolume", about=about)
+
+
+def in_logs(losses: Floats, signs: Floats, is_log: Mask) -> Floats:  # (n, m), (m,), (m,)
+    """Return losses with the logarithm to base ten of some objectives; inf stays inf."""
+    scaled, is_finite = losses.copy(), np.isfinite(losses).all(axis=1)
+    for j in np.flatnonzero(is_log):
+        scaled[is_finite, j] = signs[j] * np.log10(losses[is_finite, j] * signs[j])
+    return scaled
 
 
 def _best(losses: Floats, signs: Floats) -> Floats:  # (n, 1), (1,) -> (n,)
@@ -265,12 +308,6 @@ def _surface(
         is_best = ranks(runs[0].losses) == 0
         points, numbers = runs[0].losses[is_best] * signs, runs[0].numbers[is_best]
     return Surface(label, len(runs), borders[50], band, points, numbers)
-
-
-def spans_decades(values: Floats) -> bool:
-    """Return whether values are drawn on a log scale."""
-    low, high = float(values.min()), float(values.max())
-    return low > 0 and high / low > _RATIO_OF_LOG
 
 
 def _padded(values: Floats, is_log: bool) -> tuple[float, float]:

@@ -15,6 +15,7 @@ from metatpe.space import Floats
 from metatpe.study.record import TransferRecord, transfer_history
 from metatpe.study.trials import n_usable
 from metatpe.viz.style import MAX_SHOWN, Shown, number, shortened
+from metatpe.words import counted
 
 _MEANING = "1: the same best region, 0: no overlap"
 MAX_PARAMETERS = 30
@@ -26,12 +27,17 @@ class Importances(Shown):
     """Importances of p parameters, the most important first."""
 
     parameters: tuple[str, ...]  # (p,)
-    target: Floats  # (p,) NaN where the study does not have the parameter, or nothing is known
+    target: Floats  # (p,) shares; NaN where the study does not have it, or nothing is known
     sources: dict[str, Floats]  # (p,) each
     others: Floats  # (p,) the mean of the sources that are not shown
     n_others: int
     kept: dict[str, list[int]]  # parameter -> trials whose similarity was measured on it
     n_compared: int  # trials for which a similarity was measured
+
+    @property
+    def others_name(self) -> str:
+        """What the mean of the sources that are not shown is called."""
+        return f"mean of {counted(self.n_others, 'other')}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,15 +51,15 @@ class Similarities(Shown):
 def importances_of(study: Study, sources: Sequence[Study | Task]) -> Importances:
     """Return the importances of a study's parameters, beside those in its sources."""
     history = [record for record in transfer_history(study) if record.kept]
-    past = {task.name: importance(task) for task in as_tasks(sources)}
-    own = importance(Task.from_study(study)) if n_usable(study) else {}
+    past = {task.name: shares_of(importance(task)) for task in as_tasks(sources)}
+    own = shares_of(importance(Task.from_study(study))) if n_usable(study) else {}
     parameters = _most_important(own, past, history)[:MAX_PARAMETERS]
     rows = {name: _row(values, parameters) for name, values in past.items()}
     shown = _weightiest(list(rows), transfer_history(study))
     others = [row for name, row in rows.items() if name not in shown]
-    right = "; right: trials with a similarity measured on it" if history else ""
+    right = "; right: the trials at which past studies were compared on it" if history else ""
     return Importances(
-        title="Which parameters matter",
+        title="Importance for being among the best tenth",
         about=f"{shortened(study.study_name)}{right}",
         parameters=tuple(parameters),
         target=_row(own, parameters),
@@ -64,6 +70,12 @@ def importances_of(study: Study, sources: Sequence[Study | Task]) -> Importances
         n_compared=len(history),
         note="" if parameters else "no finished trial yet",
     )
+
+
+def shares_of(importances: Mapping[str, float]) -> dict[str, float]:
+    """Return importances as parts of their sum, so that studies can be compared."""
+    whole = sum(importances.values()) or 1.0
+    return {name: value / whole for name, value in importances.items()}
 
 
 def _most_important(

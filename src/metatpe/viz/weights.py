@@ -11,7 +11,7 @@ from optuna.study import Study
 from metatpe.space import Floats, Ints
 from metatpe.study.record import REST, TARGET, Origin, Reason, TransferRecord, transfer_history
 from metatpe.viz import style
-from metatpe.viz.style import GREY, MAX_SHOWN, Look, Shown, look, shortened
+from metatpe.viz.style import ALL_COLOURS, GREY, MAX_SHOWN, Look, Shown, look, shortened
 
 # Reason -> what the lane of such trials is called, the first one on top. "alone": the study alone.
 LANES: dict[Reason, str] = {
@@ -36,20 +36,30 @@ _OLD: dict[Origin, Reason] = {  # these origins have one reason only
     "independent": "unknown_space",
 }
 NO_RECORD = "no record"  # trials of other samplers, and those added by hand
-# The most frequent reasons first: the first six looks differ in colour and in marker.
-_BY_FREQUENCY: tuple[Reason, ...] = (
-    "weighed",
-    "portfolio",
-    "own",
-    "epsilon",
-    "silent",
-    "densities",
-)
-_OTHERS = tuple(reason for reason in LANES if reason not in _BY_FREQUENCY)
-LOOKS: dict[str, Look] = {  # lane -> how its trials are drawn, in every plot
-    name: look(i)
-    for i, name in enumerate([*(LANES[r] for r in (*_BY_FREQUENCY, *_OTHERS)), NO_RECORD])
+# Reasons of one kind share a colour, and each has a marker of its own: orange are configurations
+# of the past, blue those that it influenced, green those of the study alone, purple random ones.
+_KINDS: dict[str, tuple[Reason, ...]] = {
+    ALL_COLOURS[1]: ("portfolio", "best", "reversed"),
+    ALL_COLOURS[0]: ("weighed",),
+    ALL_COLOURS[4]: ("densities",),
+    ALL_COLOURS[2]: ("own", "silent", "no_weight", "no_past"),
+    ALL_COLOURS[3]: ("epsilon", "startup", "no_start_left", "unknown_space"),
+    GREY: ("unknown",),
 }
+_MARKERS = {"portfolio": 1, "weighed": 0, "densities": 4, "own": 2, "epsilon": 3, "unknown": 5}
+
+
+def _looks() -> dict[str, Look]:
+    """Return how the trials of each lane are drawn, in every plot."""
+    found = {}
+    for colour, reasons in _KINDS.items():
+        first = _MARKERS[reasons[0]]
+        for i, reason in enumerate(reasons):
+            found[LANES[reason]] = look(first + 3 * i)._replace(colour=colour)
+    return {**found, NO_RECORD: look(6)._replace(colour=GREY)}
+
+
+LOOKS = _looks()
 
 
 @dataclass(frozen=True, eq=False)

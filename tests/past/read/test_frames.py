@@ -293,7 +293,7 @@ def test_values_that_do_not_fit_what_was_given_are_refused(
 
 @pytest.mark.parametrize(
     ("directions", "message"),
-    [("up", "not 'up'"), (["minimize"] * 2, "1 objectives, but 2 directions"), ([], "0 direct")],
+    [("up", "not 'up'"), (["minimize"] * 2, "2 directions for 1 objective"), ([], "0 direct")],
 )
 def test_bad_directions_are_refused(directions: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):

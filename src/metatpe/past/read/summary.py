@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import optuna
 from optuna.distributions import BaseDistribution
@@ -13,7 +13,7 @@ from optuna.study import Study, StudyDirection
 from optuna.trial import create_trial
 
 from metatpe.past.read.storage import StorageError, plain_errors, study_errors
-from metatpe.past.read.studies import study_names, why_not, why_not_task
+from metatpe.past.read.studies import space_of, study_names, why_not, why_not_task
 from metatpe.past.task import Task
 from metatpe.space import Space
 from metatpe.study.trials import n_usable, used_distributions
@@ -60,7 +60,7 @@ def summarise(
     storage: BaseStorage,
     names: Sequence[str],
     *,
-    like: Study | None = None,
+    like: Study | Space | None = None,
     defaults: Mapping[str, Any] | None = None,
 ) -> list[Summary]:
     """Return what the studies of a storage hold, and what `load_tasks` would make of them.
@@ -68,7 +68,7 @@ def summarise(
     Raises:
         ValueError: As `load_tasks` does.
     """
-    space = Space(used_distributions(like.get_trials(deepcopy=False)) if like else {})
+    space = space_of(like)
     found = []
     for name in study_names(storage, names):
         with study_errors(storage, name):
@@ -78,7 +78,7 @@ def summarise(
 
 
 def _summary(
-    study: Study, like: Study | None, space: Space, defaults: Mapping[str, Any]
+    study: Study, like: Study | Space | None, space: Space, defaults: Mapping[str, Any]
 ) -> Summary:
     trials = study.get_trials(deepcopy=False)
     reason, left = why_not(study, like), None
@@ -96,6 +96,45 @@ def _summary(
         left_out=reason,
         left=left,
     )
+
+
+def nothing_left(left_out: Sequence[Summary]) -> str:
+    """Return a sentence about past studies of which none can be used."""
+    if not left_out:
+        return "there is no past study."
+    first = left_out[0]
+    number = f"none of the {len(left_out)} past studies" if left_out[1:] else "the past study"
+    negation = "can" if left_out[1:] else "cannot"
+    return f"{number} {negation} be used; {first.study!r} is left out because {first.left_out}"
+
+
+class Objectives(NamedTuple):
+    """The objectives of a study."""
+
+    directions: tuple[str, ...]
+    names: tuple[str, ...]  # empty where they have none
+
+    @classmethod
+    def of(cls, summary: Summary) -> Objectives:
+        """Return those of a stored study, whose summary numbers objectives without a name."""
+        names = tuple(summary.objectives)
+        is_named = names != tuple(map(str, range(len(names))))
+        return cls(tuple(summary.directions), names if is_named else ())
+
+
+def agreed_objectives(past: Mapping[str, Objectives], advice: str) -> Objectives:
+    """Return the objectives that past studies share; no names where these differ.
+
+    Raises:
+        ValueError: Their directions differ; the message ends with the advice.
+    """
+    examples = {found.directions: name for name, found in [*past.items()][::-1]}
+    if len(examples) > 1:
+        listed = " and ".join(f"{[*d]} (such as {n!r})" for d, n in [*examples.items()][::-1])
+        raise ValueError(f"the past studies have the directions {listed}; {advice}")
+    names = {found.names for found in past.values() if found.names}
+    (directions,) = examples
+    return Objectives(directions, names.pop() if len(names) == 1 else ())
 
 
 def store_task(

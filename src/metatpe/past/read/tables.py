@@ -9,6 +9,7 @@ from metatpe.past.read.frames import Column
 from metatpe.past.read.infer import Given, understand
 from metatpe.past.task import Task
 from metatpe.text import visible
+from metatpe.words import counted
 
 _logger = logging.getLogger(__name__)
 
@@ -50,5 +51,7 @@ def directions_of(directions: str | Sequence[str], n: int) -> list[str]:
         if direction not in ("minimize", "maximize"):
             raise ValueError(f"a direction is minimize or maximize, not {direction!r}.")
     if len(found) != n or not n:
-        raise ValueError(f"there are {n} objectives, but {len(found)} directions.")
+        raise ValueError(
+            f"{counted(len(found), 'direction')} for {counted(n, 'objective')}: give one for each."
+        )
     return found
