@@ -17,7 +17,8 @@ PACKAGE = ROOT / "src" / "metatpe"
 # Bottom to top; ARCHITECTURE.md shows the same list. A package imports from those before it.
 ORDER = [
     *("html", "recent", "space"),  # modules, not packages
-    *("tpe", "gp", "study", "past", "samplers", "baselines", "tuning", "viz", "bench", "report"),
+    *("tpe", "gp", "study", "past", "pruning", "samplers", "baselines", "tuning", "viz", "bench"),
+    "report",
     "cli",
 ]
 HEIGHT = {name: height for height, name in enumerate(ORDER)}

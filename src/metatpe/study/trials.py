@@ -19,6 +19,8 @@ from optuna.trial import FrozenTrial, TrialState
 
 from metatpe.tpe.pareto import ranks
 
+REPORT = "metatpe:report:"  # and a step: a system attribute with one value per objective
+
 
 def is_counted(trial: FrozenTrial) -> bool:
     """Return whether a trial is an observation: completed with numbers, or pruned."""
@@ -36,10 +38,28 @@ def losses_of(trial: FrozenTrial, directions: Sequence[StudyDirection]) -> list[
     """Return a trial's values as losses; inf for a pruned one."""
     if trial.state != TrialState.COMPLETE:
         return [float("inf")] * len(directions)
+    return _signed(trial.values, directions)
+
+
+def _signed(values: Sequence[float], directions: Sequence[StudyDirection]) -> list[float]:
     return [
         -value if direction == StudyDirection.MAXIMIZE else value
-        for value, direction in zip(trial.values, directions, strict=True)
+        for value, direction in zip(values, directions, strict=True)
     ]
+
+
+def curve_of(trial: FrozenTrial, directions: Sequence[StudyDirection]) -> dict[int, list[float]]:
+    """Return the losses that a trial has reported, by step."""
+    if len(directions) == 1:
+        return {
+            step: _signed([value], directions) for step, value in trial.intermediate_values.items()
+        }
+    reports = {
+        int(key.removeprefix(REPORT)): values
+        for key, values in trial.system_attrs.items()
+        if key.startswith(REPORT) and len(values) == len(directions)
+    }
+    return {step: _signed(values, directions) for step, values in sorted(reports.items())}
 
 
 def violation_of(trial: FrozenTrial) -> float:
