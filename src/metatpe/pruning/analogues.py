@@ -39,7 +39,8 @@ AHEAD = 2  # columns; how far a position is followed to see whether past studies
 _DELTA = 0.05
 _UNIT = float(np.arcsinh(1.0 / _DELTA))
 _LOW, _HIGH = -1.0, 2.0  # u is clipped to this range
-_BANDWIDTHS: Floats = np.array([0.4, 0.2, 0.7])  # rank, progress, size
+_BANDWIDTHS: Floats = np.array([0.4, 0.2, 0.7])  # rank, progress, size, with 1,000 past trials
+_N_PAST = 1000  # fewer have wider kernels: the bandwidth falls as n^(-1/7) in three dimensions
 _N_ORDERS = 3
 _MAX_TRIALS = 200  # of one past study; in a longer one the positions are hardly different
 _MIN_WIDTH = 1e-9  # of a scale, relative: a study may start at its target
@@ -167,12 +168,14 @@ class Analogues:
         features = np.concatenate([np.empty((0, len(SHARES), 3)), *(s.features for s in sources)])
         outcome = np.concatenate([np.empty(0), *(s.outcome for s in sources)])
         sizes = features[..., 2]
+        n = max(1, len(outcome)) / _N_ORDERS
+        self._bandwidths = _BANDWIDTHS * max(1.0, (_N_PAST / n) ** (1.0 / 7.0))
         self._largest = float(sizes[~np.isnan(sizes)].max(initial=0.0))
         self._columns = []
         for g in range(len(SHARES)):
             known = ~np.isnan(features[:, g]).any(axis=1)
             later = features[known, min(g + AHEAD, len(SHARES) - 1), 0]
-            self._columns.append((features[known, g] / _BANDWIDTHS, outcome[known], later))
+            self._columns.append((features[known, g] / self._bandwidths, outcome[known], later))
 
     def forecast(self, features: Floats, column: int, base: float) -> Forecast:
         """Return what becomes of a trial with the features (3,) at a column of the grid."""
@@ -199,6 +202,6 @@ class Analogues:
 
     def _weights(self, features: Floats, column: int) -> Floats:
         # A study that is longer than all past ones is compared with their largest sizes.
-        capped = np.minimum(features, [np.inf, np.inf, self._largest]) / _BANDWIDTHS
+        capped = np.minimum(features, [np.inf, np.inf, self._largest]) / self._bandwidths
         squares = ((self._columns[column][0] - capped) ** 2).sum(axis=1)
         return np.asarray(np.exp(-0.5 * squares) / _N_ORDERS)

@@ -55,7 +55,7 @@ class Verdict:
 class Judge:
     """The curves of one study, each finished trial read once."""
 
-    def __init__(self, past: Analogues | None, directions: Sequence[StudyDirection]) -> None:
+    def __init__(self, past: Analogues, directions: Sequence[StudyDirection]) -> None:
         self._past = past
         self._directions = tuple(directions)
         self._start(None)
@@ -122,8 +122,6 @@ class Judge:
         if np.isnan(features).any():
             return None
         own = self._own.forecast(features, row.reached, frame.base)
-        if self._past is None:
-            return Verdict(own.ratio, 0.0, frame.base, frame, own)
         past = self._past.forecast(features, row.reached, frame.base)
         influence = float(1.0 / self._distrust()[row.reached])
         ratio = past.ratio**influence * own.ratio ** (1.0 - influence)
@@ -141,17 +139,16 @@ class Judge:
     def _learn(self) -> None:
         numbers = sorted(self._rows)
         curves = self._finished = stacked([self._rows[number] for number in numbers])
-        if self._past is not None:
-            for i, number in enumerate(numbers):
-                if i and number not in self._checked:
-                    self._check_past(self._past, curves.take(slice(i)), self._rows[number])
-                    self._checked.add(number)
+        for i, number in enumerate(numbers):
+            if i and number not in self._checked:
+                self._check_past(curves.take(slice(i)), self._rows[number])
+                self._checked.add(number)
         if len(self._complete) >= max(_N_OWN, _GROWTH * self._n_own):
             self._n_own = len(self._complete)
             is_complete = np.array([number in self._complete for number in numbers])
             self._own = Analogues(replayed(curves, is_complete))
 
-    def _check_past(self, past: Analogues, before: Curves, row: Row) -> None:
+    def _check_past(self, before: Curves, row: Row) -> None:
         """Compare a finished trial's ranks with those that the past would have predicted."""
         frame = frame_of(before, row.first)
         if frame is None:
@@ -161,7 +158,7 @@ class Judge:
             actual = features[g + AHEAD, 0]
             if np.isnan(features[g]).any() or np.isnan(actual):
                 continue
-            if predicted := past.next_rank(features[g], g):
+            if predicted := self._past.next_rank(features[g], g):
                 self._squares[g] += (actual - predicted[0]) ** 2
                 self._variances[g] += predicted[1]
                 self._counts[g] += 1

@@ -21,6 +21,7 @@ from metatpe.past.task import Task
 from metatpe.pruning.analogues import Analogues, Positions, replayed
 from metatpe.pruning.curves import completed, length_of, pruned, stacked
 from metatpe.pruning.judge import Judge, Verdict
+from metatpe.pruning.standard import standard_positions
 from metatpe.recent import Recent
 from metatpe.study.access import set_system_attributes, set_user_attributes, storage_of, study_id
 from metatpe.study.stops import PruningRecord, stop_attributes
@@ -39,7 +40,8 @@ class TransferPruner(BasePruner):
     Past trials are those of past studies and, the less these predict the study's curves, its own.
 
     The first trials always complete, and so do trials 6, 18, 54, ..., which show whether others
-    are stopped too early. Without past curves nothing is stopped until five trials are complete.
+    are stopped too early. Where there are fewer than 500 past curves, made-up ones that cross a
+    lot stand in, so that a study without a past starts cautiously.
 
     Args:
         sources: Past studies or tasks; those whose trials reported no values are not used.
@@ -131,8 +133,8 @@ class TransferPruner(BasePruner):
         m = len(study.directions)
         return judges.get(key, lambda: Judge(self._past(m), study.directions))
 
-    def _past(self, m: int) -> Analogues | None:
-        """Return the analogues of the sources with so many objectives, None where none has any."""
+    def _past(self, m: int) -> Analogues:
+        """Return the analogues of the sources with so many objectives, or made-up ones."""
         if m not in self._cache.pasts:
             tasks = [task for task in self._tasks if task.n_objectives == m]
             if len(tasks) < len(self._tasks):
@@ -141,7 +143,8 @@ class TransferPruner(BasePruner):
                     len(self._tasks) - len(tasks),
                 )
             found = [positions for task in tasks for positions in _positions_of(task)]
-            self._cache.pasts[m] = Analogues(found) if found else None
+            n_known = sum(np.isfinite(task.losses).all(axis=1).sum() for task in tasks if found)
+            self._cache.pasts[m] = Analogues([*found, *standard_positions(int(n_known))])
         return self._cache.pasts[m]
 
 
@@ -150,7 +153,7 @@ class _Cache:
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
-        self.pasts: dict[int, Analogues | None] = {}
+        self.pasts: dict[int, Analogues] = {}
         self.judges: WeakKeyDictionary[BaseStorage, Recent[Any, Judge]] = WeakKeyDictionary()
 
 
