@@ -49,6 +49,20 @@ def test_a_tie_is_half_a_win_and_of_several_objectives_all_count() -> None:
     np.testing.assert_array_equal(dominates(losses, np.array([1.0, 1.0])), [1.0, 0.5, 0.0])
 
 
+def test_a_stopped_trial_is_compared_where_it_was_stopped() -> None:
+    before = study(np.array([0.5, 1.0]))
+    values = before.values.copy()
+    values[1, 4:] = np.nan
+    final = np.array([[0.5], [np.inf]])
+    stopped = Curves(values, before.first, final, np.array([G - 1, 3]))
+    frame = frame_of(stopped, np.array([2.0]))
+    assert frame is not None
+    row = Row(np.full((G, 1), 1.5), np.array([2.0]), np.array([np.nan]), G - 1)
+    np.testing.assert_allclose(frame.position(row)[:, 0], np.minimum(np.log(2.5 / 0.5), 2.0))
+    ahead = Row(np.full((G, 1), 0.7), np.array([2.0]), np.array([np.nan]), G - 1)
+    np.testing.assert_allclose(frame.position(ahead)[:, 0], 0.0, atol=1e-12)
+
+
 def test_there_is_no_frame_before_a_trial_has_ended_well() -> None:
     curves = study(np.array([np.inf, np.inf]))
     assert frame_of(curves, np.array([2.0])) is None
@@ -76,7 +90,7 @@ def test_where_ranks_last_the_worst_has_no_chance_and_the_best_a_good_one() -> N
     everything = np.ones(100, dtype=np.bool_)
     analogues = Analogues([p for one in past for p in replayed(one, everything)])
     size = np.log(51.0)
-    worst = analogues.forecast(np.array([3.0, 0.0, size]), 8, 0.05)
+    worst = analogues.forecast(np.array([2.0, 0.0, size]), 8, 0.05)
     best = analogues.forecast(np.array([-4.5, 0.0, size]), 8, 0.05)
     assert worst.ratio < 0.4 < 3.0 < best.ratio
     assert best.mean < worst.mean
@@ -102,7 +116,7 @@ def test_where_ranks_say_nothing_nobody_is_judged() -> None:
 def test_a_study_longer_than_the_past_is_compared_with_its_largest_sizes() -> None:
     rng = np.random.default_rng(3)
     analogues = Analogues(replayed(study(rng.random(50)), np.ones(50, dtype=np.bool_)))
-    position = [3.0, 0.0, np.log(50.0)]
+    position = [2.0, 0.0, np.log(50.0)]
     short = analogues.forecast(np.array(position), 8, 0.05)
     long = analogues.forecast(np.array([*position[:2], np.log(5000.0)]), 8, 0.05)
     assert long.ratio == pytest.approx(short.ratio)

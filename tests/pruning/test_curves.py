@@ -46,11 +46,11 @@ def test_a_column_does_not_change_once_it_is_reached() -> None:
         )
 
 
-def test_a_pruned_trial_is_behind_all_others_from_there_on() -> None:
+def test_a_pruned_trial_has_values_as_far_as_it_came_and_no_good_end() -> None:
     length = length_of([line(range(100))])
     assert length is not None
     row = pruned(line(range(10)), length)
-    assert np.isposinf(row.values[row.reached + 1 :]).all()
+    assert np.isnan(row.values[row.reached + 1 :]).all()
     assert np.isposinf(row.final).all()
 
 

@@ -32,7 +32,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from metatpe.pruning.curves import HALF, SHARES, Curves, Row
-from metatpe.space import Floats, Mask
+from metatpe.space import Floats, Ints, Mask
 
 BEST_SHARE = 0.05
 AHEAD = 2  # columns; how far a position is followed to see whether past studies predict it
@@ -41,6 +41,7 @@ _UNIT = float(np.arcsinh(1.0 / _DELTA))
 _LOW, _HIGH = -1.0, 2.0  # u is clipped to this range
 _BANDWIDTHS: Floats = np.array([0.4, 0.2, 0.7])  # rank, progress, size, with 1,000 past trials
 _N_PAST = 1000  # fewer have wider kernels: the bandwidth falls as n^(-1/7) in three dimensions
+_WORST_RANK = 2.0  # the worst eighth is one: so few trials are the very last that none compare
 _N_ORDERS = 3
 _MAX_TRIALS = 200  # of one past study; in a longer one the positions are hardly different
 _MIN_WIDTH = 1e-9  # of a scale, relative: a study may start at its target
@@ -83,14 +84,16 @@ class Frame:
 
     def position(self, row: Row) -> Floats:  # (G, 3), NaN where there is no value
         """Return where a trial stands at each share."""
-        values = self.before.values
-        n = (~np.isnan(values).any(axis=-1)).sum(axis=0)
-        share = (dominates(values, row.values).sum(axis=0) + 0.5) / (n + 1.0)
+        values, until = self.before.values, self.before.until
+        n = _carried((~np.isnan(values).any(axis=-1)).astype(np.float64), until).sum(axis=0)
+        n_better = _carried(dominates(values, row.values), until).sum(axis=0)
+        share = (n_better + 0.5) / (n + 1.0)
         scaled = self.phi(row.values).mean(axis=-1)
         earlier = np.concatenate([scaled[:1].repeat(HALF), scaled[:-HALF]])
         progress = np.where(np.isnan(earlier), 0.0, earlier - scaled)
         size = np.full(len(SHARES), np.log(len(self.before) + 1.0))
-        features = np.stack([np.log(share / (1.0 - share)), progress, size], axis=1)
+        rank = np.minimum(np.log(share / (1.0 - share)), _WORST_RANK)
+        features = np.stack([rank, progress, size], axis=1)
         return np.where((np.isnan(scaled) | (n == 0))[:, None], np.nan, features)
 
     def outcome(self, row: Row) -> float:
@@ -100,6 +103,16 @@ class Frame:
         ended = self.before.final[~np.isnan(self.before.final).any(axis=1)]
         is_front = np.isfinite(row.final).all() and not dominates(ended, row.final).any()
         return -1.0 if is_front else 1.0
+
+
+def _carried(compared: Floats, until: Ints) -> Floats:  # (n, G), (n,) -> (n, G)
+    """Return comparisons with trials that were stopped as they were at their last column.
+
+    Leaving these trials out would make the survivors look ordinary. Counting all of them as worse
+    would hide a trial that was behind them, too, which matters where late starters win.
+    """
+    columns = np.minimum(np.arange(len(SHARES))[None], until[:, None])
+    return np.take_along_axis(compared, columns, axis=1)
 
 
 def frame_of(before: Curves, first: Floats) -> Frame | None:

@@ -92,21 +92,16 @@ def _spacing(shares: Floats) -> float:
 
 def completed(curve: Curve, final: Sequence[float], length: Length) -> Row:
     """Return the row of a trial that ran to its end: later columns hold its final losses."""
-    return _continued(row_of(curve, length), as_losses(final))
+    row, end = row_of(curve, length), as_losses(final)
+    is_after = np.arange(len(SHARES)) > row.reached
+    values = np.where(is_after[:, None], end, row.values)
+    return Row(values, row.first, end, len(SHARES) - 1)
 
 
 def pruned(curve: Curve, length: Length) -> Row:
-    """Return the row of a trial that was stopped: later columns are inf.
-
-    It was stopped because it was bad. Leaving it out would make the survivors look ordinary.
-    """
+    """Return the row of a trial that was stopped: its final losses are inf."""
     row = row_of(curve, length)
-    return _continued(row, np.full(len(row.final), np.inf))
-
-
-def _continued(row: Row, final: Floats) -> Row:
-    is_after = np.arange(len(SHARES)) > row.reached
-    return Row(np.where(is_after[:, None], final, row.values), row.first, final, row.reached)
+    return Row(row.values, row.first, np.full(len(row.final), np.inf), row.reached)
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,6 +115,12 @@ class Curves:
 
     def __len__(self) -> int:
         return len(self.first)
+
+    @property
+    def until(self) -> Ints:
+        """The last column in which trials that were stopped can be compared; else the last."""
+        is_stopped = np.isposinf(self.final).all(axis=1) & (self.reached >= 0)
+        return np.where(is_stopped, self.reached, len(SHARES) - 1)
 
     def take(self, rows: slice | Ints | Mask) -> Curves:
         """Return some of the trials, in this order."""
