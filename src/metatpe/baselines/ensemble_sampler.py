@@ -79,7 +79,9 @@ class EnsembleSampler(PastSampler):
         """Choose a configuration once the start-up trials are done."""
         rng.random()  # MetaTPESampler's epsilon; without it, stored runs would differ
         past = self.past_in(moment.space)
-        models, every = past.models(moment.objective_names), range(len(past.names))
+        # The smooth kernel, as the authors of these methods have it.
+        models = past.models(moment.objective_names, is_smooth=True)
+        every = range(len(past.names))
         study = observed(moment, models.encoder)
         own = fit_all(models.encoder, study.X, study.y)
         weights = self._weights(study, own, models.of(every), self.rng(moment.trial, "weights"))

@@ -30,7 +30,6 @@ from metatpe.bench.past import random_configurations
 from metatpe.bench.problems import Problem, unknown_name
 from metatpe.past.start import draw
 from metatpe.past.task import Task
-from metatpe.samplers.base import N_STARTUP_TRIALS
 from metatpe.samplers.meta_tpe import MetaTPESampler
 from metatpe.samplers.transfer import TransferSampler
 
@@ -117,12 +116,6 @@ def _maker(
     return make
 
 
-def _transfer(start: Setup) -> BaseSampler:
-    # Unless a number of first configurations is asked for, as many as the sampler has by itself.
-    n = None if start.n_start == N_STARTUP_TRIALS else start.n_start
-    return TransferSampler(start.past, n_startup_trials=n, seed=start.seed)
-
-
 _ACQUISITIONS: dict[Literal["ehvi", "parego"], str] = {
     "ehvi": "expected hypervolume improvement",
     "parego": "random scalarisations",
@@ -159,7 +152,7 @@ _WITH_PAST = (
     _transferring(
         "transfer",
         "TransferSampler with the past tasks",
-        _transfer,
+        _maker(TransferSampler),
     ),
     _transferring(
         "transfer-draw",

@@ -21,7 +21,8 @@ Everything but g's settings is Gaussian. With Phi the past's predictions at the 
     E[b | y] = b_0 + B Phi^T alpha
 
 and the settings l, s^2 and a^2 maximise the posterior density: priors of l and s^2 as in
-`process`, log a^2 ~ N(log 1/2, 1). With W = C^-1 - alpha alpha^T, the derivative of its negative
+`process`, log a^2 ~ N(log 1/2, 1), under the kernel that is more probable (`kernels`). With
+W = C^-1 - alpha alpha^T, the derivative of its negative
 logarithm by a setting t is 1/2 sum(W o dC / dt).
 
 Shapes: features (n, p), y (n,), Phi (n, M).
@@ -31,11 +32,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import cho_solve, solve_triangular
 
+from metatpe.gp.kernels import SMOOTH, Kernel
 from metatpe.gp.process import (
     LEAST_NOISE,
     LENGTHS,
@@ -45,7 +48,6 @@ from metatpe.gp.process import (
     GaussianProcess,
     Pairs,
     inverse,
-    matern,
     minimum,
     squared_distances,
 )
@@ -57,20 +59,28 @@ _AMPLITUDES = (math.log(1e-3), math.log(1e2))  # bounds of log a^2
 _JITTER = 1e-6
 
 
+class Settings(NamedTuple):
+    """What is fitted, and what is known before."""
+
+    scale: Floats  # (p,), 1 / length scale of each feature
+    noise: float  # s^2
+    amplitude: float  # a^2
+    believed: float  # b
+    kernel: Kernel
+
+
 @dataclass(frozen=True, eq=False)
 class InformedProcess:
     """A fitted process: what is needed to predict."""
 
     past: Sequence[GaussianProcess]  # M
-    scale: Floats  # (p,), 1 / length scale of each feature
-    noise: float  # s^2
-    amplitude: float  # a^2
-    believed: float  # b
+    settings: Settings
     features: Floats  # (n, p)
     y: Floats  # (n,)
     explained: Floats  # (n, M), Phi
     factor: Floats  # (n, n), lower Cholesky factor of C
     alpha: Floats  # (n,), C^-1 (y - Phi b_0)
+    log_density: float = math.nan  # of the observations and fitted settings, up to a constant
 
     @classmethod
     def of(
@@ -79,31 +89,32 @@ class InformedProcess:
         features: Floats,
         explained: Floats,  # what `means` returns for them
         y: Floats,
-        settings: tuple[Floats, float, float, float],  # scale, noise, amplitude, believed
+        settings: Settings,
         n_sure: int = 0,
     ) -> InformedProcess:
         """Return the process with these observations and settings, the last ones without noise."""
-        scale, noise, amplitude, believed = settings
+        scale, noise, amplitude, believed, kernel = settings
         points = features * scale
-        C = amplitude * matern(squared_distances(points, points))
+        C = amplitude * kernel.value(squared_distances(points, points))
         C += _of_the_past(explained, explained, believed)
         is_noisy = np.arange(len(y)) < len(y) - n_sure
         C[np.diag_indices(len(y))] += amplitude * noise * is_noisy + _JITTER
         factor = np.asarray(np.linalg.cholesky(C))
         rest = y - believed * _mean_over_tasks(explained)
         alpha = cho_solve((factor, True), rest, check_finite=False) if len(y) else rest
-        return cls(past, *settings, features, y, explained, factor, alpha)
+        return cls(past, settings, features, y, explained, factor, alpha)
 
     def predict(self, features: Floats) -> tuple[Floats, Floats]:  # (C, p) -> (C,), (C,)
         """Return the mean and the variance at some points."""
+        scale, _, amplitude, believed, kernel = self.settings
         explained = means(self.past, features)
-        mean = self.believed * _mean_over_tasks(explained)
-        variance = self.amplitude + 1.0 + self.believed**2 * _mean_over_tasks(explained**2)
+        mean = believed * _mean_over_tasks(explained)
+        variance = amplitude + 1.0 + believed**2 * _mean_over_tasks(explained**2)
         if not len(self.y):
             return mean, variance
-        squared = squared_distances(features * self.scale, self.features * self.scale)
-        cross = self.amplitude * matern(squared)
-        cross += _of_the_past(explained, self.explained, self.believed)
+        cross = kernel.value(squared_distances(features * scale, self.features * scale))
+        cross *= amplitude
+        cross += _of_the_past(explained, self.explained, believed)
         root = solve_triangular(self.factor, cross.T, lower=True, check_finite=False)
         variance = np.maximum(variance - np.einsum("ij,ij->j", root, root), 1e-12)
         return mean + cross @ self.alpha, variance
@@ -118,7 +129,7 @@ class InformedProcess:
             np.vstack([self.features, features]),
             np.vstack([self.explained, means(self.past, features)]),
             np.concatenate([self.y, self.predict(features)[0]]),
-            (self.scale, self.noise, self.amplitude, self.believed),
+            self.settings,
             n_sure=len(features),
         )
 
@@ -130,7 +141,7 @@ class InformedProcess:
     @property
     def coefficients(self) -> Floats:  # (M,)
         """How far each past task holds: the posterior mean of b_m."""
-        m, believed = max(len(self.past), 1), self.believed
+        m, believed = max(len(self.past), 1), self.settings.believed
         by_data: Floats = self.explained.T @ self.alpha
         return believed / m + believed**2 / m * by_data
 
@@ -144,8 +155,9 @@ class InformedProcess:
         if self.past and not len(self.y):
             return np.append(0.0, np.full(len(self.past), 1.0 / len(self.past)))
         from_past = self.coefficients * self.explained  # (n, M)
-        points = self.features * self.scale
-        own = self.amplitude * matern(squared_distances(points, points)) @ self.alpha
+        points = self.features * self.settings.scale
+        own = self.settings.kernel.value(squared_distances(points, points)) @ self.alpha
+        own *= self.settings.amplitude
         parts = np.column_stack([own, from_past])
         spread = parts.std(axis=0) if len(parts) else np.zeros(1)
         return np.asarray(spread / spread.sum()) if spread.any() else np.eye(1, len(spread))[0]
@@ -157,6 +169,7 @@ def inform(
     scales: Sequence[Floats],
     owner: Ints,
     is_used: Mask,
+    kernel: Kernel = SMOOTH,
 ) -> list[InformedProcess]:
     """Return the process whose settings are most probable, one for each scale of the losses.
 
@@ -166,30 +179,37 @@ def inform(
         scales: (n,) each, what was observed, standardised.
         owner: (p,), the column of each feature.
         is_used: (d,), which columns have a part.
+        kernel: That of the study's own part.
     """
     explained = means(past, features)
-    pairs = Pairs.of(features, owner, is_used)
     spread = float(np.var(_mean_over_tasks(explained))) if len(features) else 1.0 - _UNEXPLAINED
     believed = 1.0 / math.sqrt(spread + _UNEXPLAINED)
+    if not len(features):
+        settings = Settings(
+            np.zeros(len(owner)), LEAST_NOISE, math.exp(_LOG_AMPLITUDE), believed, kernel
+        )
+        return [InformedProcess.of(past, features, explained, y, settings) for y in scales]
+    pairs = Pairs.of(features, owner, is_used)
     found, theta = [], None
     for y in scales:
-        scale, noise, amplitude = np.zeros(len(owner)), LEAST_NOISE, math.exp(_LOG_AMPLITUDE)
-        if len(y):
-            loss = _Loss(pairs, y - believed * _mean_over_tasks(explained), explained, believed)
-            theta = loss.minimum(theta)  # which is near on another scale
-            *log_lengths, log_noise, log_amplitude = theta
-            scale = pairs.scale(log_lengths)
-            noise, amplitude = math.exp(log_noise), math.exp(log_amplitude)
-        settings = scale, noise, amplitude, believed
-        found.append(InformedProcess.of(past, features, explained, y, settings))
+        rest = y - believed * _mean_over_tasks(explained)
+        loss = _Loss(pairs, rest, explained, believed, kernel)
+        theta, value = loss.minimum(theta)  # from the last one, which is near on another scale
+        *log_lengths, log_noise, log_amplitude = theta
+        scale, noise = pairs.scale(log_lengths), math.exp(log_noise)
+        settings = Settings(scale, noise, math.exp(log_amplitude), believed, kernel)
+        process = InformedProcess.of(past, features, explained, y, settings)
+        found.append(replace(process, log_density=-value))
     return found
 
 
 class _Loss:
     """The negative log posterior density of log l, log s^2 and log a^2."""
 
-    def __init__(self, pairs: Pairs, rest: Floats, explained: Floats, believed: float) -> None:
-        self._pairs, self._rest = pairs, rest  # y - Phi b_0
+    def __init__(
+        self, pairs: Pairs, rest: Floats, explained: Floats, believed: float, kernel: Kernel
+    ) -> None:
+        self._pairs, self._rest, self._kernel = pairs, rest, kernel  # rest: y - Phi b_0
         fixed = _of_the_past(explained, explained, believed)
         self._between = fixed[pairs.first, pairs.second]
         self._diagonal = np.diagonal(fixed) + _JITTER
@@ -197,8 +217,11 @@ class _Loss:
         self._middle = np.append(lengths, [NOISE, _LOG_AMPLITUDE])
         self._spread = np.append(np.ones(len(lengths)), [NOISE_SPREAD, 1.0])
 
-    def minimum(self, start: Floats | None = None) -> Floats:  # (d + 2,)
-        """Return the most probable settings, from the middle of their priors or another start."""
+    def minimum(self, start: Floats | None = None) -> tuple[Floats, float]:  # (d + 2,)
+        """Return the most probable settings and their loss.
+
+        The search begins in the middle of their priors, or at another start.
+        """
         bounds = [LENGTHS] * len(self._pairs.columns) + [NOISES, _AMPLITUDES]
         return minimum(self, self._middle if start is None else start, bounds)
 
@@ -206,7 +229,7 @@ class _Loss:
         """Return the loss and its gradient."""
         pairs, log_lengths = self._pairs, theta[:-2]
         noise, amplitude = math.exp(theta[-2]), math.exp(theta[-1])
-        k, slope = pairs.kernel(log_lengths)
+        k, slope = self._kernel.with_slope(pairs.squared_distances(log_lengths))
         factor = pairs.factor(
             amplitude * k + self._between, amplitude * (1.0 + noise) + self._diagonal
         )

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from metatpe.gp.branches import Branches
+from metatpe.gp.kernels import SMOOTH, Kernel
 from metatpe.gp.process import Encoder, GaussianProcess, fit
 from metatpe.gp.transform import all_scores
 from metatpe.space import Columns, Floats, Ints, Mask
@@ -21,10 +22,22 @@ Models = Sequence[GaussianProcess]  # of one task, one per objective
 MAX_OBSERVATIONS = 300
 
 
-def fit_all(encoder: Encoder, X: Floats, y: Floats) -> Models:
-    """Return the models of a task with observations X (n, d) and scores y (n, m)."""
+def fit_all(
+    encoder: Encoder, X: Floats, y: Floats, kernels: Sequence[Kernel] | None = None
+) -> Models:
+    """Return the models of a task with observations X (n, d) and scores y (n, m).
+
+    Args:
+        encoder: Makes features of configurations.
+        X: The observations.
+        y: Their scores.
+        kernels: One per objective; left out, the smooth one.
+    """
     is_used, features = ~np.asarray(np.isnan(X).all(axis=0)), encoder(X)
-    return [fit(features, own, encoder.owner, is_used) for own in y.T]
+    return [
+        fit(features, own, encoder.owner, is_used, kernel)
+        for own, kernel in zip(y.T, kernels or [SMOOTH] * y.shape[1], strict=True)
+    ]
 
 
 def thinned(rows: Ints) -> Ints:

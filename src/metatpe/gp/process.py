@@ -1,6 +1,6 @@
 r"""A Gaussian process of one objective in a mixed space.
 
-    k(x, x') = (1 + r + r^2 / 3) exp(-r),   r^2 = 5 sum_j delta_j(x, x') / l_j^2     Matern 5/2
+    k(x, x') = a function of sum_j delta_j(x, x') / l_j^2                  see `kernels`
     delta_j  = (x_j - x'_j)^2  of an ordered column;  0 or 1 of a categorical one
     f ~ GP(0, a^2 k),   y = f(x) + noise of variance a^2 s^2,   y standardised
     log l_j ~ N(log(sqrt(d) / 2), 1),   log s^2 ~ N(-6, 2^2), s^2 >= 1e-6,   a^2 ~ InvGamma(2, 3)
@@ -12,7 +12,7 @@ remains to be minimised is (n / 2 + 3) log a^2 + log det(C) / 2 and the priors o
 gradient is, with alpha = C^-1 y and W = C^-1 - alpha alpha^T / a^2,
 
     d / d log l_j   = 1/2 sum(W o dK / d log l_j)
-    dK / d log l_j  = 5/3 (1 + r) exp(-r) delta_j / l_j^2
+    dK / d log l_j  = slope delta_j / l_j^2                  see `kernels`
     d / d log s^2   = s^2 / 2 trace(W)
 
 and that of the priors. Length scales grow with sqrt(d), as distances do.
@@ -29,12 +29,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import cho_solve, solve_triangular
 from scipy.linalg.lapack import dpotri
 
+from metatpe.gp.kernels import SMOOTH, Kernel
 from metatpe.space import Columns, Floats, Ints, Mask
 
 LEAST_NOISE = 1e-6
@@ -87,16 +88,20 @@ class GaussianProcess:
     factor: Floats  # (n, n), lower Cholesky factor of C
     alpha: Floats  # (n,), C^-1 y
     amplitude: float  # a^2
+    kernel: Kernel = SMOOTH
+    log_density: float = math.nan  # of the observations and fitted settings, up to a constant
 
     @classmethod
-    def of(cls, features: Floats, y: Floats, scale: Floats, noise: float) -> GaussianProcess:
+    def of(
+        cls, features: Floats, y: Floats, scale: Floats, noise: float, kernel: Kernel = SMOOTH
+    ) -> GaussianProcess:
         """Return the process with these observations and settings."""
         points = features * scale
-        K = matern(squared_distances(points, points))
+        K = kernel.value(squared_distances(points, points))
         factor = _cholesky(K, noise)
         alpha = solved(factor, y)
         amplitude = (float(y @ alpha) + 6.0) / (len(y) + 6.0)
-        return cls(scale, noise, points, factor, alpha, amplitude)
+        return cls(scale, noise, points, factor, alpha, amplitude, kernel)
 
     def predict(self, features: Floats) -> tuple[Floats, Floats]:  # (C, p) -> (C,), (C,)
         """Return the mean and the variance at some points."""
@@ -110,18 +115,19 @@ class GaussianProcess:
         mean = np.empty(len(points))
         for i in range(0, len(points), size):
             part = slice(i, i + size)
-            mean[part] = matern(squared_distances(points[part], self.points)) @ self.alpha
+            k = self.kernel.value(squared_distances(points[part], self.points))
+            mean[part] = k @ self.alpha
         return mean
 
     def joint(self, features: Floats) -> tuple[Floats, Floats]:  # (C, p) -> (C,), (C, C)
         """Return the mean at some points and a factor of their covariance."""
         cross, root = self._cross(features)
         points = features * self.scale
-        covariance = matern(squared_distances(points, points)) - root.T @ root
+        covariance = self.kernel.value(squared_distances(points, points)) - root.T @ root
         return cross @ self.alpha, math.sqrt(self.amplitude) * _cholesky(covariance, _JITTER)
 
     def _cross(self, features: Floats) -> tuple[Floats, Floats]:  # (C, n), (n, C)
-        cross = matern(squared_distances(features * self.scale, self.points))
+        cross = self.kernel.value(squared_distances(features * self.scale, self.points))
         if not len(self.points):
             return cross, cross.T
         return cross, solve_triangular(self.factor, cross.T, lower=True, check_finite=False)
@@ -140,10 +146,12 @@ class GaussianProcess:
         y = np.concatenate([observed, self.predict(features)[0]])
         scale = np.where(self.scale > 0, self.scale, 1.0)  # of a feature without a part: any
         points = np.vstack([self.points / scale, features])
-        return GaussianProcess.of(points, y, self.scale, self.noise)
+        return GaussianProcess.of(points, y, self.scale, self.noise, self.kernel)
 
 
-def fit(features: Floats, y: Floats, owner: Ints, is_used: Mask) -> GaussianProcess:
+def fit(
+    features: Floats, y: Floats, owner: Ints, is_used: Mask, kernel: Kernel = SMOOTH
+) -> GaussianProcess:
     """Return the process whose settings are most probable given the observations.
 
     Args:
@@ -151,13 +159,14 @@ def fit(features: Floats, y: Floats, owner: Ints, is_used: Mask) -> GaussianProc
         y: (n,), standardised.
         owner: (p,), the column of each feature.
         is_used: (d,), which columns have a part.
+        kernel: Smooth or rough.
     """
-    scale = np.zeros(len(owner))
     if not len(y):
-        return GaussianProcess.of(features, y, scale, LEAST_NOISE)
+        return GaussianProcess.of(features, y, np.zeros(len(owner)), LEAST_NOISE, kernel)
     pairs = Pairs.of(features, owner, is_used)
-    *log_lengths, log_noise = _most_probable(pairs, y)
-    return GaussianProcess.of(features, y, pairs.scale(log_lengths), math.exp(log_noise))
+    (*log_lengths, log_noise), loss = _most_probable(pairs, y, kernel)
+    scale, noise = pairs.scale(log_lengths), math.exp(log_noise)
+    return replace(GaussianProcess.of(features, y, scale, noise, kernel), log_density=-loss)
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,11 +202,10 @@ class Pairs:
             scale[self.owner == j] = math.exp(-log_length)
         return scale
 
-    def kernel(self, log_lengths: Floats) -> tuple[Floats, Floats]:  # (P,), (P,)
-        """Return k of each pair, and what times delta_j / l_j^2 is its derivative by log l_j."""
-        r = np.sqrt(5.0 * (np.exp(-2.0 * log_lengths) @ self.deltas))
-        decay = np.exp(-r)
-        return (1.0 + r + r * r / 3.0) * decay, (5.0 / 3.0) * (1.0 + r) * decay
+    def squared_distances(self, log_lengths: Floats) -> Floats:  # (d,) -> (P,)
+        """Return the squared distance of each pair."""
+        squares: Floats = np.exp(-2.0 * log_lengths) @ self.deltas
+        return squares
 
     def factor(self, off_diagonal: Floats, diagonal: Floats | float) -> Floats:  # (n, n)
         """Return the lower Cholesky factor of a covariance."""
@@ -216,26 +224,31 @@ def minimum(
     loss: Callable[[Floats], tuple[float, Floats]],
     start: Floats,
     bounds: Sequence[tuple[float, float]],
-) -> Floats:
-    """Return where a loss with a gradient is smallest, near enough for a model's settings."""
+) -> tuple[Floats, float]:
+    """Return where a loss with a gradient is smallest, and how small.
+
+    Near enough for a model's settings.
+    """
     from scipy.optimize import fmin_l_bfgs_b  # here: it takes half as long to import as Optuna
 
-    found, _, _ = fmin_l_bfgs_b(loss, start, bounds=bounds, factr=1e11, maxiter=50)
-    return np.asarray(found)
+    found, value, _ = fmin_l_bfgs_b(loss, start, bounds=bounds, factr=1e11, maxiter=50)
+    return np.asarray(found), float(value)
 
 
-def _most_probable(pairs: Pairs, y: Floats) -> Floats:  # (d + 1,)
-    """Return the logarithms of the length scales and of the noise."""
+def _most_probable(pairs: Pairs, y: Floats, kernel: Kernel) -> tuple[Floats, float]:  # (d + 1,)
+    """Return the logarithms of the length scales and of the noise, and their loss."""
     d, middle = len(pairs.columns), pairs.middle
     start = np.append(np.full(d, middle), NOISE)
     bounds = [LENGTHS] * d + [NOISES]
-    return minimum(lambda theta: _negative_log_posterior(theta, pairs, y), start, bounds)
+    return minimum(lambda theta: _negative_log_posterior(theta, pairs, y, kernel), start, bounds)
 
 
-def _negative_log_posterior(theta: Floats, pairs: Pairs, y: Floats) -> tuple[float, Floats]:
+def _negative_log_posterior(
+    theta: Floats, pairs: Pairs, y: Floats, kernel: Kernel
+) -> tuple[float, Floats]:
     """Return what is to be minimised, and its gradient."""
     n, log_lengths, noise = len(y), theta[:-1], math.exp(theta[-1])
-    k, slope = pairs.kernel(log_lengths)
+    k, slope = kernel.with_slope(pairs.squared_distances(log_lengths))
     factor = pairs.factor(k, 1.0 + noise)
     alpha = cho_solve((factor, True), y, check_finite=False)
     amplitude = (float(y @ alpha) + 6.0) / (n + 6.0)
@@ -285,18 +298,6 @@ def _euclidean(a: Floats, b: Floats) -> Floats:  # (n, p), (k, p) -> (n, k)
     squares += np.einsum("ij,ij->i", a, a)[:, None]
     squares += np.einsum("ij,ij->i", b, b)
     return np.maximum(squares, 0.0, out=squares)
-
-
-def matern(squared: Floats) -> Floats:
-    """Return k at some squared distances, in few passes: most of a suggestion is spent here."""
-    r = np.sqrt(5.0 * squared)
-    k = r / 3.0
-    k += 1.0
-    k *= r
-    k += 1.0
-    np.negative(r, out=r)
-    k *= np.exp(r, out=r)
-    return k
 
 
 def _cholesky(covariance: Floats, added: float) -> Floats:  # (n, n)

@@ -4,15 +4,25 @@ They depend on the tasks, the space and the names of the objectives. Each is fit
 is first asked for. Objectives are matched by name where the study and a task name the same ones,
 otherwise by order. Where all of many tasks are asked for, ten are fitted, and the others take the
 geometric means of their length scales and of their noise.
+
+Whether an objective is smooth or rugged is a property of the kind of problem, and past tasks know
+it from many more observations than a new study has. With p(task | kernel) the density of a task's
+observations and of the settings that were fitted to them,
+
+    log odds = sum over some tasks of log p(task | rough) - log p(task | smooth)
+
+per objective; above 0, the models of all tasks have the rough kernel (`gp.kernels`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
+from metatpe.gp.kernels import ROUGH, SMOOTH, Kernel
 from metatpe.gp.models import Models, fit_all, thinned
 from metatpe.gp.process import LEAST_NOISE, Encoder, GaussianProcess
 from metatpe.gp.transform import scores
@@ -22,8 +32,9 @@ from metatpe.tpe.pareto import order
 
 _N_BEST = 20  # of each past task, to start a search from
 _N_FITTED = 10  # of all past tasks; the others get the settings of these
+_N_PROBED = 3  # past tasks that decide on the kernel
 _MIN_WHOLE = 5  # observations that have lost nothing on the way into the space
-_MAX_ROUGH = 100  # observations of each of the others
+_MAX_UNFITTED = 100  # observations of each of the others
 
 
 class _Scored(NamedTuple):
@@ -41,6 +52,7 @@ class PastModels:
         columns: The space.
         rows: The tasks, and their observations in the space.
         objective_names: Those of the study, empty where it has none.
+        is_smooth: Whether all models have the smooth kernel, without looking.
     """
 
     def __init__(
@@ -48,48 +60,72 @@ class PastModels:
         columns: Columns,
         rows: Sequence[tuple[Task, Encoded]],
         objective_names: tuple[str, ...],
+        *,
+        is_smooth: bool = False,
     ) -> None:
         self._columns = columns
         self._rows = rows
         self._objective_names = objective_names
-        self._fitted: dict[int, tuple[Models, Floats]] = {}
+        self._is_smooth = is_smooth
+        self._fitted: dict[int, Models] = {}
         self.encoder = Encoder(columns)
+
+    @cached_property
+    def rough_odds(self) -> Floats:  # (m,)
+        """The log odds of the rough kernel, per objective; 0 where there is no past task."""
+        n_objectives = self._rows[0][0].n_objectives if self._rows else 0
+        odds = np.zeros(n_objectives)
+        if self._is_smooth:
+            return odds
+        for m in _evenly(len(self._rows), _N_PROBED):
+            smooth, rough = (self._fit(m, [k] * n_objectives) for k in (SMOOTH, ROUGH))
+            odds += [r.log_density - s.log_density for s, r in zip(smooth, rough, strict=True)]
+        return odds
+
+    @cached_property
+    def _kernels(self) -> list[Kernel]:
+        return [ROUGH if odds > 0.0 else SMOOTH for odds in self.rough_odds]
 
     def of(self, chosen: Iterable[int]) -> list[Models]:
         """Return the models of some of the tasks."""
-        return [self._fit(m)[0] for m in chosen]
+        for m in chosen:
+            if m not in self._fitted:
+                self._fitted[m] = self._fit(m, self._kernels)
+        return [self._fitted[m] for m in chosen]
 
     def best(self, chosen: Iterable[int]) -> Floats:  # (k, d)
         """Return the best configurations of some of the tasks, what is missing in the middle."""
-        X = np.vstack([np.empty((0, len(self._columns))), *(self._fit(m)[1] for m in chosen)])
+        X = np.vstack([np.empty((0, len(self._columns))), *map(self._best, chosen)])
         return self._columns.snap(np.where(np.isnan(X), 0.5, X))
 
     def of_all(self) -> Iterator[tuple[Models, Floats, Floats]]:
         """Yield of each task its models, and scores and losses (n, m) of its observations."""
-        fitted = np.linspace(0, len(self._rows) - 1, min(len(self._rows), _N_FITTED)).astype(int)
-        settings = [_mean_settings(own) for own in zip(*self.of(fitted), strict=True)]
+        fitted = self.of(_evenly(len(self._rows), _N_FITTED))
+        settings = [_mean_settings(own) for own in zip(*fitted, strict=True)]
         for m in range(len(self._rows)):
             scored = self._scored(m)
-            models = self._fitted[m][0] if m in self._fitted else self._rough(scored, settings)
+            models = self._fitted[m] if m in self._fitted else self._unfitted(scored, settings)
             yield models, scored.y, scored.losses
 
-    def _rough(self, scored: _Scored, settings: Sequence[tuple[Floats, float]]) -> Models:
+    def _unfitted(self, scored: _Scored, settings: Sequence[tuple[Floats, float]]) -> Models:
         """Return models with given settings, by some of a task's observations."""
         some = _some(scored.y)
         features = self.encoder(scored.X[some])
         return [
-            GaussianProcess.of(features, y[some], scale, noise)
-            for y, (scale, noise) in zip(scored.y.T, settings, strict=True)
+            GaussianProcess.of(features, y[some], scale, noise, kernel)
+            for y, (scale, noise), kernel in zip(scored.y.T, settings, self._kernels, strict=True)
         ]
 
-    def _fit(self, m: int) -> tuple[Models, Floats]:
-        """Return the models of one task and its best configurations."""
-        if m not in self._fitted:
-            X, y, _ = self._scored(m)
-            ranked = order(y, np.zeros(len(y)))
-            kept = thinned(ranked)
-            self._fitted[m] = fit_all(self.encoder, X[kept], y[kept]), X[ranked[:_N_BEST]]
-        return self._fitted[m]
+    def _fit(self, m: int, kernels: Sequence[Kernel]) -> Models:
+        """Return the models of one task with given kernels."""
+        scored = self._scored(m)
+        kept = thinned(order(scored.y, np.zeros(len(scored.y))))
+        return fit_all(self.encoder, scored.X[kept], scored.y[kept], kernels)
+
+    def _best(self, m: int) -> Floats:  # (k, d)
+        """Return the best configurations of one task."""
+        scored = self._scored(m)
+        return scored.X[order(scored.y, np.zeros(len(scored.y)), n=_N_BEST)]
 
     def _scored(self, m: int) -> _Scored:
         task, encoded = self._rows[m]
@@ -104,6 +140,12 @@ class PastModels:
         return _Scored(encoded.X[is_usable], y[is_usable], losses)
 
 
+def _evenly(n: int, n_wanted: int) -> list[int]:
+    """Return the indices of some of n tasks, evenly spaced."""
+    spaced: list[int] = np.linspace(0, n - 1, min(n, n_wanted)).astype(np.int64).tolist()
+    return spaced
+
+
 def _ranked_losses(task: Task) -> Floats:  # (n, m)
     """Return losses in the order of their scores: the worst where one must not count as good."""
     is_feasible = (task.violation <= 0.0)[:, None]
@@ -115,11 +157,11 @@ def _ranked_losses(task: Task) -> Floats:  # (n, m)
 
 def _some(y: Floats) -> Ints:  # (n, m)
     """Return which of many observations are taken: the best, and others evenly."""
-    if len(y) <= _MAX_ROUGH:
+    if len(y) <= _MAX_UNFITTED:
         return np.arange(len(y))
-    best = order(y, np.zeros(len(y)), n=_MAX_ROUGH // 2)
+    best = order(y, np.zeros(len(y)), n=_MAX_UNFITTED // 2)
     others = np.setdiff1d(np.arange(len(y)), best)
-    evenly = np.linspace(0, len(others) - 1, _MAX_ROUGH - len(best)).astype(np.int64)
+    evenly = np.linspace(0, len(others) - 1, _MAX_UNFITTED - len(best)).astype(np.int64)
     return np.concatenate([best, others[evenly]])
 
 

@@ -20,7 +20,16 @@ one would add less than a hundredth: past tasks that agree need few configuratio
 The models are those of `past.models`. Nothing but the past tasks and the space enters: workers
 that have the same sources agree on the portfolio without talking to each other.
 
-Shapes: candidates X (C, d), predictions Y (M, C, m), directions (L, m), values (M, L).
+While a study runs, the choice listens. S starts with the candidates that the study has evaluated
+or is evaluating, and of their results each pair that a past task puts in the right order makes it
+e times as probable as one that puts it in the wrong order:
+
+    s_t = sum over pairs i < i' of evaluated candidates, and over objectives j, of
+          sign(y_tj(x_i) - y_tj(x_i')) sign(f_j(x_i) - f_j(x_i'))
+    w_t = M exp(s_t / 2) / sum_u exp(s_u / 2)                       takes the place of 1 in V
+
+Shapes: candidates X (C, d), predictions Y (M, C, m), directions (L, m), values (M, L), results
+f (n, m), weights w (M,).
 """
 
 from __future__ import annotations
@@ -28,7 +37,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from optuna.distributions import BaseDistribution
@@ -69,6 +78,13 @@ class Member:
     serves: tuple[str, ...]
     alone: Mapping[str, float] = field(default_factory=dict)
     together: Mapping[str, float] = field(default_factory=dict)
+
+
+class Tried(NamedTuple):
+    """A configuration that the study has tried."""
+
+    params: Mapping[str, Any]
+    losses: Sequence[float] | None  # None while it is being evaluated
 
 
 def portfolio(
@@ -128,31 +144,82 @@ def choose(past: Past, k: int, objective_names: tuple[str, ...] = ()) -> list[Me
         k: How many configurations at most.
         objective_names: Those of the study, empty where it has none.
     """
-    X, origins = _candidates(past)
-    Y, losses, seen = _predictions(past.models(objective_names), X)
-    directions = spread_directions(Y.shape[2], _N_DIRECTIONS)
-    chosen = greedy(Y, directions, k)
-    values = np.stack([_values(Y[:, [i]], directions)[:, :, 0] for i in chosen])  # (k, M, L)
-    is_best = np.argmax(values, axis=0) == np.arange(len(chosen))[:, None, None]
-    reached = np.array([_values(own[None], directions).max(axis=2).mean() for own in seen])  # (M,)
-    members = zip(
-        chosen,
-        is_best.mean(axis=2),
-        _shares(values, reached).tolist(),
-        _shares(np.maximum.accumulate(values), reached).tolist(),
-        strict=True,
-    )
-    return [
-        Member(
-            # The stored values, where they fit: decoded ones may differ in the last digit.
-            past.space.fit(origins[i][0].configuration(origins[i][1])),
-            dict(zip(past.names, map(tuple, losses[:, i].tolist()), strict=True)),
-            _served(past.names, share, np.array(alone), 1.0 / len(chosen)),
-            dict(zip(past.names, alone, strict=True)),
-            dict(zip(past.names, together, strict=True)),
+    return Candidates(past, objective_names).members(k)
+
+
+class Candidates:
+    """The configurations that a portfolio is chosen from, and what past tasks expect of them.
+
+    Args:
+        past: The past tasks, one at least.
+        objective_names: Those of the study, empty where it has none.
+    """
+
+    def __init__(self, past: Past, objective_names: tuple[str, ...] = ()) -> None:
+        self._past = past
+        self._X, self._origins = _candidates(past)
+        self._Y, self._losses, self._seen = _predictions(past.models(objective_names), self._X)
+        self._directions = spread_directions(self._Y.shape[2], _N_DIRECTIONS)
+
+    def members(self, k: int, tried: Sequence[Tried] = ()) -> list[Member]:
+        """Return the next k configurations at most.
+
+        Args:
+            k: How many.
+            tried: The configurations that the study has tried, and what came of them. Those that
+                are no candidates do not count.
+        """
+        rows = self._rows_of([t.params for t in tried])
+        known = [(row, t.losses) for row, t in zip(rows, tried, strict=True) if row is not None]
+        before = np.array([row for row, _ in known], dtype=np.int64)
+        done = [(row, losses) for row, losses in known if losses is not None]
+        weights = np.ones(len(self._Y))
+        if done:
+            found, results = zip(*done, strict=True)
+            weights = task_weights(self._Y[:, list(found)], np.array(results))
+        chosen = greedy(self._Y, self._directions, k, weights=weights, before=before)
+        return self._described(before, chosen)
+
+    def _rows_of(self, configurations: Sequence[Mapping[str, Any]]) -> list[int | None]:
+        """Return which candidate each configuration is."""
+        X = self._past.space.encode(configurations)
+        rows: list[int | None] = []
+        for x in X:
+            is_same = (np.abs(self._X - x) < 1e-9) | (np.isnan(self._X) & np.isnan(x))
+            found = np.flatnonzero(is_same.all(axis=1))
+            rows.append(int(found[0]) if len(found) else None)
+        return rows
+
+    def _described(self, before: Ints, chosen: Ints) -> list[Member]:
+        """Return the chosen candidates with what they are there for, beside those before them."""
+        together = np.concatenate([before, chosen])
+        values = np.stack(  # (k, M, L)
+            [_values(self._Y[:, [i]], self._directions)[:, :, 0] for i in together]
         )
-        for i, share, alone, together in members
-    ]
+        is_best = np.argmax(values, axis=0) == np.arange(len(together))[:, None, None]
+        reached = np.array(  # (M,)
+            [_values(own[None], self._directions).max(axis=2).mean() for own in self._seen]
+        )
+        alone = _shares(values, reached)  # (k, M)
+        so_far = _shares(np.maximum.accumulate(values), reached)
+        return [
+            self._member(int(together[k]), is_best[k].mean(axis=1), alone[k], so_far[k], together)
+            for k in range(len(before), len(together))
+        ]
+
+    def _member(
+        self, i: int, share: Floats, alone: Floats, so_far: Floats, together: Ints
+    ) -> Member:
+        task, row = self._origins[i]
+        names = self._past.names
+        return Member(
+            # The stored values, where they fit: decoded ones may differ in the last digit.
+            self._past.space.fit(task.configuration(row)),
+            dict(zip(names, map(tuple, self._losses[:, i].tolist()), strict=True)),
+            _served(names, share, alone, 1.0 / len(together)),
+            dict(zip(names, alone.tolist(), strict=True)),
+            dict(zip(names, so_far.tolist(), strict=True)),
+        )
 
 
 def _shares(values: Floats, reached: Floats) -> Floats:  # (k, M, L), (M,) -> (k, M)
@@ -238,20 +305,51 @@ def _values(Y: Floats, directions: Floats) -> Floats:  # (M, C, m), (L, m) -> (M
     return value
 
 
-def greedy(Y: Floats, directions: Floats, k: int) -> Ints:  # (M, C, m), (L, m) -> (k,)
-    """Return the candidates with the largest gain in V, one after the other, at most k."""
+def greedy(
+    Y: Floats,
+    directions: Floats,
+    k: int,
+    *,
+    weights: Floats | None = None,
+    before: Ints | None = None,
+) -> Ints:  # (M, C, m), (L, m), (M,), (b,) -> (k,)
+    """Return the candidates with the largest gain in V, one after the other, at most k.
+
+    Args:
+        Y: What is predicted of each candidate on each task.
+        directions: The trade-offs between the objectives.
+        k: How many are chosen.
+        weights: Of the tasks; left out, all the same.
+        before: Candidates that have been chosen already.
+    """
     n_tasks, n_candidates, _ = Y.shape
+    w = np.ones(n_tasks) if weights is None else weights
+    taken = [] if before is None else before.tolist()
     reached = np.zeros((n_tasks, len(directions)))
+    for i in taken:
+        np.maximum(reached, _values(Y[:, [i]], directions)[:, :, 0], out=reached)
     size = max(1, _MAX_ENTRIES // (len(directions) * n_candidates))
     chosen: list[int] = []
-    for _ in range(min(k, n_candidates)):
+    for _ in range(min(k, n_candidates - len(set(taken)))):
         gain = np.zeros(n_candidates)
         for start in range(0, n_tasks, size):
             block = slice(start, start + size)
             gained = _values(Y[block], directions) - reached[block, :, None]
-            gain += np.maximum(gained, 0.0, out=gained).sum(axis=(0, 1))
-        if chosen and gain.max() < _LEAST_GAIN * reached.sum():
+            np.maximum(gained, 0.0, out=gained)
+            gain += w[block] @ gained.sum(axis=1)
+        gain[[*taken, *chosen]] = -1.0
+        if (taken or chosen) and gain.max() < _LEAST_GAIN * float(w @ reached.sum(axis=1)):
             break
         chosen.append(int(np.argmax(gain)))
         np.maximum(reached, _values(Y[:, chosen[-1:]], directions)[:, :, 0], out=reached)
     return np.array(chosen, dtype=np.int64)
+
+
+def task_weights(Y: Floats, results: Floats) -> Floats:  # (M, n, m), (n, m) -> (M,)
+    """Return the weights of the tasks by how they order what was evaluated, of mean 1."""
+    first, second = np.tril_indices(len(results), -1)
+    with np.errstate(invalid="ignore"):  # two infinite results: inf - inf
+        observed = np.nan_to_num(np.sign(results[first] - results[second]))
+    agreement = np.einsum("tpj,pj->t", np.sign(Y[:, first] - Y[:, second]), observed)
+    weights = np.exp((agreement - agreement.max()) / 2)
+    return np.asarray(len(Y) * weights / weights.sum())

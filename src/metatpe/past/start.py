@@ -72,11 +72,18 @@ def draw(tasks: Sequence[Task], n: int) -> Start:
     return Start(n, pool + reserve, len(pool))
 
 
-def portfolio_start(members: Sequence[Member], drawn: Start) -> Start:
-    """Return the start with a portfolio, and what would be drawn as its reserve."""
-    firsts = [First(member.params, member.serves, "portfolio") for member in members]
-    reserve = _distinct(drawn.configurations, {_key(first) for first in firsts})
-    return Start(drawn.n, [*firsts, *reserve], len(firsts))
+def portfolio_start(members: Mapping[int, Member], drawn: Start) -> Start:
+    """Return the start with a portfolio, and what would be drawn as its reserve.
+
+    Args:
+        members: By the trial of the start that gets it.
+        drawn: The start without a portfolio.
+    """
+    firsts = {i: First(m.params, m.serves, "portfolio") for i, m in members.items()}
+    n = max(members, default=-1) + 1
+    reserve = _distinct(drawn.configurations, {_key(first) for first in firsts.values()})
+    placed = [firsts.get(i, First({})) for i in range(n)]
+    return Start(drawn.n, [*placed, *reserve], n)
 
 
 def reversed_start(tasks: Sequence[Task], n: int) -> Start:

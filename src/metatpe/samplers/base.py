@@ -30,7 +30,7 @@ from optuna.trial import FrozenTrial
 
 from metatpe.html import table
 from metatpe.past.known import Past
-from metatpe.past.portfolio import choose, joined_space
+from metatpe.past.portfolio import Candidates, Tried, joined_space
 from metatpe.past.read.studies import as_tasks
 from metatpe.past.start import First, Start, draw, portfolio_start
 from metatpe.past.task import Task
@@ -64,8 +64,7 @@ class PastSampler(BaseSampler):
 
     Args:
         sources: Past studies or tasks.
-        n_startup_trials: The number of first trials; left out, `n_portfolio` of a portfolio, and
-            otherwise five.
+        n_startup_trials: The number of first trials.
         start: "portfolio" for configurations that serve the past tasks together, "draw" for the
             best of each in random order, "random" for random ones.
         search_space: The parameters that the objective will ask for, where they are given.
@@ -73,18 +72,17 @@ class PastSampler(BaseSampler):
     """
 
     rules = Rules()  # replaced by experiments, and by `MetaTPESampler.as_published`
-    n_portfolio = N_STARTUP_TRIALS  # first trials out of a portfolio, unless a number is given
 
     def __init__(
         self,
         sources: Sequence[Study | Task],
         *,
-        n_startup_trials: int | None,
+        n_startup_trials: int,
         start: StartName,
         search_space: Mapping[str, BaseDistribution] | None,
         seed: int | None,
     ) -> None:
-        require_whole("n_startup_trials", 0 if n_startup_trials is None else n_startup_trials, 0)
+        require_whole("n_startup_trials", n_startup_trials, 0)
         require_whole("seed", 0 if seed is None else seed, 0)
         require_one_of("start", start, _STARTS)
         is_space = search_space is None or (
@@ -96,8 +94,7 @@ class PastSampler(BaseSampler):
         self._sources = as_tasks(sources)
         self._n_objectives = {task.n_objectives for task in self._sources}
         self._has_portfolio = start == "portfolio" and len(self._sources) > 0
-        n = self.n_portfolio if self._has_portfolio else N_STARTUP_TRIALS
-        n = n if n_startup_trials is None else n_startup_trials
+        n = n_startup_trials
         self._start = Start(n) if start == "random" else draw(self._sources, n)
         self._seed = None if seed is None else int(seed)
         self._cache = _Cache(self._sources)
@@ -340,12 +337,18 @@ class PastSampler(BaseSampler):
         known = joined_space([t for t in self._sources if t.name in names]).distributions
         space = Space({**known, **{n: d for n, d in asked.items() if n in known}})
 
-        def make() -> Start:
-            past = self.past_in(space)
-            members = choose(past, self._start.n, moment.objective_names) if past.names else []
-            return portfolio_start(members, self._start)
-
-        return self._cache.starts.get(space, make)
+        past, names = self.past_in(space), moment.objective_names
+        if not past.names:
+            return portfolio_start({}, self._start)
+        candidates = self._cache.candidates.get(space, lambda: Candidates(past, names))
+        # Trials that began at the same time take the free places in order: each knows which of
+        # the next best is its own, although it does not see what the others have chosen.
+        tried, places = [], [*range(self._start.n)]
+        if self.rules.listen:
+            tried = [Tried(*one) for one in moment.tried]
+            places = [i for i in places if i not in moment.taken_starts]
+        members = candidates.members(len(places), tried)
+        return portfolio_start(dict(zip(places, members, strict=False)), self._start)
 
     def first_fitting(
         self,
@@ -427,7 +430,7 @@ class _Cache:
         self.lock = threading.RLock()
         self.entropy: tuple[int, int] | None = None  # (process, entropy)
         self.pasts: Recent[Space, Past] = Recent(n_spaces)
-        self.starts: Recent[Space, Start] = Recent(_MAX_CACHED)
+        self.candidates: Recent[Space, Candidates] = Recent(_MAX_CACHED)
         self.warnings: set[str] = set()
         self._histories: WeakKeyDictionary[BaseStorage, Recent[int, History]] = WeakKeyDictionary()
         self._last_space: tuple[Mapping[str, BaseDistribution], Space] | None = None

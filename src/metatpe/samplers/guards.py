@@ -81,6 +81,7 @@ class Rules:
     restart: bool = True  # `meta_tpe._restart`
     widths: bool = True  # `densities.of_study`
     # The start and workers.
+    listen: bool = True  # results decide on the rest of a portfolio (`base`, `past.portfolio`)
     reserve: bool = True  # more first configurations than trials (`base`, `past.start`)
     fewer: bool = True  # after workers collide, fewer candidates (`densities`, `surrogate`)
     # TransferSampler.

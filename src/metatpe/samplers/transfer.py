@@ -8,17 +8,19 @@ of a second to suggest the next. See `gp.informed` for the model, `gp.transform`
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import numpy as np
 from optuna.distributions import BaseDistribution
 from optuna.study import Study
 
 from metatpe.gp.informed import InformedProcess, inform
+from metatpe.gp.kernels import ROUGH, SMOOTH
 from metatpe.gp.models import Observed
 from metatpe.past.known import Past
 from metatpe.past.models import PastModels
 from metatpe.past.task import Task
-from metatpe.samplers.base import PastSampler, StartName
+from metatpe.samplers.base import N_STARTUP_TRIALS, PastSampler, StartName
 from metatpe.samplers.densities import DensityRatio, judged
 from metatpe.samplers.surrogate import (
     Surrogate,
@@ -39,6 +41,7 @@ MAX_INFORMING = 10  # past tasks that inform at one time
 # trials badly (rule `densities`): the improvement that it expects of a noisy objective would keep
 # the search at that end of the front.
 _N_LED = 50
+_MAX_ODDS = 5.0  # log odds of a kernel that past tasks may give
 
 
 class TransferSampler(PastSampler):
@@ -66,8 +69,7 @@ class TransferSampler(PastSampler):
             are matched by name where the study names the same ones, otherwise by order. Of more
             than ten, the model uses at each trial those that put the study's trials in the best
             order.
-        n_startup_trials: The number of first trials; left out, three of a portfolio, otherwise
-            five. The model knows the past studies too, and soon chooses better than they can.
+        n_startup_trials: The number of first trials.
         start: What the first trials evaluate: "portfolio" for configurations that serve the past
             studies together (see `portfolio`), "draw" for the best ones of each in random order,
             or "random". Without sources they are always random.
@@ -87,13 +89,11 @@ class TransferSampler(PastSampler):
         ... )  # doctest: +SKIP
     """
 
-    n_portfolio = 3
-
     def __init__(
         self,
         sources: Sequence[Study | Task] = (),
         *,
-        n_startup_trials: int | None = None,
+        n_startup_trials: int = N_STARTUP_TRIALS,
         start: StartName = "portfolio",
         search_space: Mapping[str, BaseDistribution] | None = None,
         seed: int | None = None,
@@ -190,14 +190,21 @@ def _surrogate(
 
 
 def _fitted(study: Observed, past: PastModels, chosen: Ints) -> list[InformedProcess]:
-    """Return the model of each objective, on the scale that suits it."""
+    """Return the model of each objective, on the scale and with the kernel that suit it."""
     by_task, owner = past.of(chosen), past.encoder.owner
-    return [
-        _best_on_its_scale(
-            inform([models[j] for models in by_task], study.features, scales, owner, study.is_used)
-        )
-        for j, scales in enumerate(study.scales)
-    ]
+    # Limited, so that the study has the last word where its past is of another kind.
+    prior = np.clip(past.rough_odds, -_MAX_ODDS, _MAX_ODDS)
+    if not len(prior):
+        prior = np.zeros(len(study.scales))
+    found = []
+    for j, scales in enumerate(study.scales):
+        fit = partial(inform, [models[j] for models in by_task], study.features)
+        kernels = (ROUGH, SMOOTH) if prior[j] > 0.0 else (SMOOTH, ROUGH)
+        first = _best_on_its_scale(fit(scales, owner, study.is_used, kernels[0]))
+        (other,) = fit([first.y], owner, study.is_used, kernels[1])
+        is_other = other.log_density - first.log_density > abs(prior[j])
+        found.append(other if is_other else first)
+    return found
 
 
 def _best_on_its_scale(models: Sequence[InformedProcess]) -> InformedProcess:

@@ -145,6 +145,15 @@ class History:
         """The number of observations."""
         return len(self._params)
 
+    def results(self) -> list[tuple[Mapping[str, Any], list[float]]]:
+        """Return the parameters and losses of all observations; infinite ones of infeasible."""
+        m, found = len(self._directions), []
+        for number in sorted(self._params):
+            row = self._results[number]
+            losses = row[:m] if row[m] <= 0.0 else np.full(m, np.inf)
+            found.append((self._params[number], losses.tolist()))
+        return found
+
     def distributions(self, running: Sequence[FrozenTrial]) -> dict[str, BaseDistribution]:
         """Return what finished and running trials asked for, the newest of each name."""
         newest = dict(self._newest)

@@ -150,6 +150,12 @@ class Moment:
         stale = {t.number for t in self._others if self._is_stale(t)}
         return {start_of(t) for t in trials if t.number not in stale} - {-1}
 
+    @property
+    def tried(self) -> list[tuple[Mapping[str, Any], list[float] | None]]:
+        """What was evaluated and its losses, and what others are evaluating with None."""
+        others = [t for t in self._others if not self._is_stale(t)]
+        return [*self.history.results(), *((_known_params(t), None) for t in others)]
+
     # Repeats -------------------------------------------------------------------------------------
 
     def is_new(self, X: Floats, *, complete_only: bool = False) -> Mask:  # (C, d) -> (C,)
