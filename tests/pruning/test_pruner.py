@@ -107,7 +107,7 @@ def test_a_study_without_a_past_is_pruned_cautiously() -> None:
 def test_past_studies_without_reports_are_not_used() -> None:
     silent = optuna.create_study()
     silent.optimize(lambda trial: trial.suggest_float("x", -1.0, 1.0), n_trials=5)
-    assert repr(TransferPruner([silent])) == "TransferPruner(0 sources, threshold=0.5)"
+    assert repr(TransferPruner([silent])) == "TransferPruner(0 sources, threshold=0.45)"
 
 
 def test_a_past_whose_order_turns_round_late_does_not_stop_early_losers() -> None:
@@ -183,7 +183,7 @@ def test_a_record_says_when_and_why_and_what_was_expected(past: list[Task]) -> N
         assert record.step == trial.last_step
         assert record.chance is not None
         assert record.base is not None
-        assert record.chance < 0.5 * record.base
+        assert record.chance < 0.45 * record.base
         assert record.expected is not None
         assert record.deviation is not None
         actual = decay(trial.params["x"], N_STEPS - 1)

@@ -4,7 +4,8 @@ For the runs of a pruner and those without one, on the same problem with the sam
 if the sampler does not react to pruning (method `random`) on the same configurations:
 
     epochs   reports made, as a share of those without pruning
-    regret   (best value found - best value without pruning) / (median - best final value), <= 1
+    regret   (best value found - best value without pruning) / (median of the final values without
+             pruning - best value of the problem), at most 1
     lost     share of the best five per cent of the trials, by their whole curves, that was pruned
 """
 
@@ -111,7 +112,7 @@ def _measure(record: Record, whole: Record) -> tuple[float, float, float]:
     is_pruned = epochs < lengths
     all_ends, all_lengths = _ends(whole, problem)
     best = all_ends.min()
-    width = float(np.median(all_ends) - best) or 1.0
+    width = float(np.median(all_ends) - problem.losses(problem.best)[0]) or 1.0
     found = ends[~is_pruned].min(initial=np.inf)
     top = np.argsort(ends, kind="stable")[: n_best(len(ends))]
     regret = min((found - best) / width, 1.0)

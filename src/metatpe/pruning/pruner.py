@@ -64,7 +64,7 @@ class TransferPruner(BasePruner):
         self,
         sources: Sequence[Study | Task] = (),
         *,
-        threshold: float = 0.5,
+        threshold: float = 0.45,
         n_startup_trials: int = 3,
     ) -> None:
         if not 0.0 <= threshold <= 1.0:

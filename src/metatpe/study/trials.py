@@ -17,6 +17,7 @@ from optuna.distributions import (
 from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
+from metatpe.study.stops import stop_of
 from metatpe.tpe.pareto import ranks
 
 REPORT = "metatpe:report:"  # and a step: a system attribute with one value per objective
@@ -46,6 +47,14 @@ def _signed(values: Sequence[float], directions: Sequence[StudyDirection]) -> li
         -value if direction == StudyDirection.MAXIMIZE else value
         for value, direction in zip(values, directions, strict=True)
     ]
+
+
+def expected_loss_of(trial: FrozenTrial, directions: Sequence[StudyDirection]) -> float | None:
+    """Return the loss that a pruned trial was expected to reach, None without a record."""
+    record = stop_of(trial) if trial.state == TrialState.PRUNED else None
+    if record is None or record.expected is None or len(directions) > 1:
+        return None
+    return _signed([record.expected], directions)[0]
 
 
 def curve_of(trial: FrozenTrial, directions: Sequence[StudyDirection]) -> dict[int, list[float]]:
