@@ -85,7 +85,8 @@ class Frame:
     def position(self, row: Row) -> Floats:  # (G, 3), NaN where there is no value
         """Return where a trial stands at each share."""
         values, until = self.before.values, self.before.until
-        n = _carried((~np.isnan(values).any(axis=-1)).astype(np.float64), until).sum(axis=0)
+        is_known = np.asarray(~np.isnan(values).any(axis=-1), dtype=np.float64)
+        n = _carried(is_known, until).sum(axis=0)
         n_better = _carried(dominates(values, row.values), until).sum(axis=0)
         share = (n_better + 0.5) / (n + 1.0)
         scaled = self.phi(row.values).mean(axis=-1)
