@@ -169,8 +169,8 @@ def plan(
         tasks = of_past[member] if pruner or _looks_back(method) else ()
         n_observations = n_past if tasks else 0
         budget = n_evaluations, n_start
-        past_and_settings = tasks, n_observations, own_settings
-        runs.append(Run(member, method, seed, *budget, *past_and_settings, pruner))
+        own = Run(member, method, seed, *budget, tasks, n_observations, own_settings, pruner)
+        runs.append(own)
     return tuple(runs)
 
 

@@ -160,7 +160,7 @@ class _Cache:
 def _positions_of(task: Task) -> list[Positions]:
     """Return the replayed positions of a past study; none where no trial has completed a curve."""
     curves = curves_in(task.curves)
-    is_complete = np.isfinite(task.losses).all(axis=1).tolist()
+    is_complete = [bool(np.isfinite(losses).all()) for losses in task.losses]
     length = length_of([curve for i, curve in curves.items() if is_complete[i]])
     if length is None:
         return []

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
+import numpy as np
+
 from metatpe.bench.families import taskset
 from metatpe.bench.problems import Floats, Params, Problem
 
@@ -23,4 +25,4 @@ def load(name: str) -> Problem:
 
 
 def _curve(curves: Floats, params: Params) -> Floats:
-    return curves[taskset.nearest(params)]
+    return np.asarray(curves[taskset.nearest(params)])
