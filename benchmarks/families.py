@@ -32,6 +32,7 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -349,8 +350,8 @@ def chosen_again(
     rng: np.random.Generator,
 ) -> Plan:
     """Return a plan with the configuration that another model would choose."""
-    improvement = expected_improvement(surrogate.reached)
-    x = best_configuration(sampler, moment, surrogate, improvement, rng)
+    acquisition = partial(expected_improvement, surrogate.reached)
+    x = best_configuration(sampler, moment, surrogate, acquisition, rng)
     return replace(plan, params=moment.values(x))
 
 

@@ -182,7 +182,10 @@ def test_matrices_of_different_columns_are_named(folder: Path, matrices: dict[st
         oboe.load("oboe/3")
 
 
-@pytest.mark.parametrize("content", [b"no gzip", gzip.compress(b"a" * 999)[:-12]])
+CUT = gzip.compress(b"a" * 999)[:-12]
+
+
+@pytest.mark.parametrize("content", [b"no gzip", CUT], ids=["no gzip", "cut"])
 def test_a_broken_compressed_file_is_named(content: bytes, folder: Path) -> None:
     for name in ("error", "runtime"):
         (folder / f"{name}.csv.gz").write_bytes(content)

@@ -127,3 +127,36 @@ def test_log_h_is_the_logarithm_where_that_can_be_computed() -> None:
     np.testing.assert_allclose(log_h(z), np.log(norm.pdf(z) + z * norm.cdf(z)), rtol=1e-6)
     far = np.array([-1e5, -1e4 - 1, -1e4 + 1, -1e3, -30.0, -1.0 - 1e-9, -1.0])
     assert (np.diff(log_h(far)) > 0.0).all()
+
+
+# A limit of an objective -------------------------------------------------------------------------
+
+
+def test_what_lies_beyond_a_best_value_that_many_have_counts_less() -> None:
+    # Worse than the front in the second objective: all that can be won is beyond the first's best.
+    mean, sd = np.array([[-1.0, 0.9]]), np.array([[0.01, 0.01]])
+    once = np.array([[-1.0, 0.0], [0.0, -1.0], [0.5, 0.0]])
+    thrice = np.array([[-1.0, 0.0], [0.0, -1.0], [-1.0, 0.5], [-1.0, 0.25]])
+    reference = np.ones(2)
+    free, limited = (
+        Boxes.of(points, reference).log_improvement(mean, sd) for points in (once, thrice)
+    )
+    np.testing.assert_allclose(np.exp(limited - free), 1 / 3)
+
+
+def test_the_part_beyond_a_limit_is_discounted_and_the_rest_is_not() -> None:
+    rng = np.random.default_rng(0)
+    points = np.array([[-1.0, 0.0], [-1.0, 0.5], [0.0, -1.0]])  # q = 1 in the first objective
+    mean, sd = np.array([[-0.9, -0.8]]), np.array([[0.3, 0.4]])
+    samples = mean + sd * rng.normal(size=(400_000, 2))
+    gain = np.zeros(len(samples))
+    for lower, upper in (((-np.inf, -np.inf), (-1.0, 1.0)), ((-1.0, -np.inf), (0.0, 0.0))):
+        weight = 0.5 if upper[0] == -1.0 else 1.0
+        sides = [
+            np.clip(upper[j] - np.maximum(samples[:, j], lower[j]), 0.0, None) for j in (0, 1)
+        ]
+        gain += weight * sides[0] * sides[1]
+    right = np.clip(1.0 - np.maximum(samples[:, 0], 0.0), 0.0, None)
+    gain += right * np.clip(-1.0 - samples[:, 1], 0.0, None)
+    found = Boxes.of(points, np.ones(2)).log_improvement(mean, sd)
+    np.testing.assert_allclose(np.exp(found), gain.mean(), rtol=0.01)

@@ -5,14 +5,20 @@ from helpers import MIXED, NAN, random_points
 from optuna.distributions import CategoricalDistribution, FloatDistribution
 
 from metatpe import Space
-from metatpe.gp.search import candidates, climb
-from metatpe.space import Floats, Mask
+from metatpe.gp.search import Allowed, Score, candidates, climb
+from metatpe.space import Columns, Floats, Mask
 
 X_NONE = np.empty((0, len(MIXED)))
 
 
 def anywhere(X: Floats) -> Mask:
     return np.ones(len(X), dtype=np.bool_)
+
+
+def climbed(
+    X: Floats, columns: Columns, score: Score, is_allowed: Allowed, rng: np.random.Generator
+) -> Floats:
+    return climb(X, score(X), columns, score, is_allowed, rng)
 
 
 def test_the_search_climbs_to_the_best_configuration_and_stays_on_the_grid(
@@ -27,7 +33,7 @@ def test_the_search_climbs_to_the_best_configuration_and_stays_on_the_grid(
 
     found = np.stack(
         [
-            climb(candidates(columns, X_NONE, 500, rng), columns, score, anywhere, rng)
+            climbed(candidates(columns, X_NONE, 500, rng), columns, score, anywhere, rng)
             for _ in range(11)
         ]
     )
@@ -44,7 +50,7 @@ def test_the_search_never_leaves_what_is_allowed(rng: np.random.Generator) -> No
         return np.asarray(X[:, 0] < 0.4)
 
     X = candidates(columns, X_NONE, 300, rng)
-    found = climb(X[is_left(X)], columns, lambda X: X[:, 0], is_left, rng)
+    found = climbed(X[is_left(X)], columns, lambda X: X[:, 0], is_left, rng)
     assert 0.35 < found[0] < 0.4
 
 
@@ -74,7 +80,7 @@ def test_of_very_many_choices_only_some_are_scored_and_a_good_one_is_kept(
         scored.append(len(X))
         return (X[:, 0] == good[0, 0]) - (X[:, 1] - 0.3) ** 2
 
-    found = climb(candidates(columns, good, 100, rng), columns, score, anywhere, rng)
+    found = climbed(candidates(columns, good, 100, rng), columns, score, anywhere, rng)
     assert found[0] == good[0, 0]
     assert abs(found[1] - 0.3) < 0.05
     assert sum(scored) < 2000

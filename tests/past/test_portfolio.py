@@ -19,7 +19,14 @@ from optuna.distributions import (
 from optuna.trial import create_trial
 
 from metatpe import Space, Task, portfolio
-from metatpe.past.portfolio import greedy, spread_directions
+from metatpe.past.known import Past
+from metatpe.past.portfolio import (
+    Candidates,
+    Tried,
+    greedy,
+    spread_directions,
+    task_weights,
+)
 from metatpe.space import Floats
 
 SQUARE: dict[str, BaseDistribution] = {n: FloatDistribution(0.0, 1.0) for n in ("x", "y")}
@@ -248,3 +255,54 @@ def test_what_cannot_be_served_is_refused_in_a_sentence() -> None:
         portfolio([one], k=0)
     with pytest.raises(ValueError, match="no past study has a parameter in common"):
         portfolio([one], space={"z": FloatDistribution(0.0, 1.0)})
+
+
+# The choice listens ------------------------------------------------------------------------------
+
+
+def test_a_pair_in_the_right_order_makes_a_task_e_times_as_probable_as_in_the_wrong_one() -> None:
+    Y = np.array([[[0.0], [0.5], [1.0]], [[1.0], [0.5], [0.0]]])  # two tasks, opposite orders
+    weights = task_weights(Y, np.array([[1.0], [2.0], [3.0]]))
+    np.testing.assert_allclose(weights, 2.0 / (1.0 + np.exp(np.array([-3.0, 3.0]))))
+
+
+def test_without_two_results_or_with_equal_ones_all_tasks_weigh_the_same() -> None:
+    Y = np.array([[[0.0], [0.5]], [[1.0], [0.5]]])
+    for results in ([[1.0], [1.0]], [[np.inf], [np.inf]]):
+        np.testing.assert_allclose(task_weights(Y, np.array(results)), 1.0)
+    np.testing.assert_allclose(task_weights(Y[:, :1], np.array([[1.0]])), 1.0)
+
+
+def test_a_portfolio_of_what_was_not_tried_yet_is_the_rest_of_it(rng: np.random.Generator) -> None:
+    candidates = Candidates(Past(valleys(rng), LINE))
+    whole = candidates.members(3)
+    tried = [Tried(member.params, None) for member in whole[:2]]
+    assert [m.params for m in candidates.members(1, tried)] == [whole[2].params]
+
+
+def test_results_lead_to_configurations_of_the_past_tasks_that_foresaw_them(
+    rng: np.random.Generator,
+) -> None:
+    candidates = Candidates(Past(valleys(rng), LINE))
+    middle = candidates.members(1)[0].params["x"]
+    assert 0.4 < middle < 0.6
+    for best, is_there in ((0.9, lambda x: x > 0.7), (0.1, lambda x: x < 0.3)):
+        # Of the two that were tried, the one on the side of the best value was better.
+        other = candidates.members(1, [Tried({"x": middle}, [0.0])])[0].params["x"]
+        results = [[abs(x - best)] for x in (middle, other)]
+        tried = [Tried({"x": x}, y) for x, y in zip((middle, other), results, strict=True)]
+        (member,) = candidates.members(1, tried)
+        assert is_there(member.params["x"]) or is_there(other)
+
+
+def valleys(rng: np.random.Generator) -> list[Task]:
+    """Return tasks with their best values at 0.1, 0.5 and 0.9."""
+
+    def task(best: float) -> Task:
+        X = rng.random((40, 1))
+        return Task(f"at {best}", LINE, X, np.abs(X - best))
+
+    return [task(best) for best in (0.1, 0.5, 0.9)]
+
+
+LINE = Space({"x": FloatDistribution(0.0, 1.0)})

@@ -108,7 +108,6 @@ def test_one_continuous_parameter_makes_a_space_infinite(
 
 
 @modelling
-@pytest.mark.xfail(reason="the acquisition chooses a corner of the space again and again")
 def test_the_best_corner_of_a_continuous_space_is_evaluated_once(make: Make) -> None:
     study = new_study(make(), ONE)
     evaluate(study, 12, space=SQUARE, losses=lambda p: [p["x"] + p["y"]])
@@ -208,4 +207,4 @@ def test_of_two_workers_that_choose_the_same_warm_start_one_chooses_again(make: 
     settings = {"fraction": 0.25} if make is WARM_START else {"n_startup_trials": 5}
     study.sampler = Late(sources, **settings)
     assert study.ask(SPACE).params != taken.params
-    assert [start_of(t) for t in study.trials] == [0, 1, 2, 3]
+    assert len({start_of(t) for t in study.trials} - {-1}) == 4

@@ -1,4 +1,4 @@
-"""Which configurations of a finite space were evaluated."""
+"""Which configurations were evaluated."""
 
 from typing import Any
 
@@ -29,9 +29,9 @@ def test_nothing_was_seen_at_first() -> None:
     assert seen([], [{"kind": "p", "i": 0}]) == [False]
 
 
-def test_in_a_space_with_a_continuous_column_nothing_counts_as_seen() -> None:
+def test_values_of_a_continuous_column_are_the_same_up_to_rounding() -> None:
     space = Space(SQUARE)
     remembered = Seen(space.columns)
-    X = np.array([[0.5, 0.5]])
-    remembered.add(X)
-    assert not remembered.has(X).any()
+    remembered.add(np.array([[0.0, 0.5]]))
+    X = np.array([[0.0, 0.5], [1e-9, 0.5 - 1e-9], [1e-5, 0.5], [0.0, 0.6]])
+    assert remembered.has(X).tolist() == [True, True, False, False]

@@ -97,7 +97,7 @@ class EnsembleSampler(PastSampler):
             past_best=models.best(every),
         )
         improvement = self._improvement(surrogate.reached, rng)
-        x = best_configuration(self, moment, surrogate, improvement, rng)
+        x = best_configuration(self, moment, surrogate, lambda _: improvement, rng)
         return Plan(
             "acquisition",
             "weighed" if past.names else "no_past",

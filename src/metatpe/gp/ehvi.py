@@ -12,7 +12,15 @@ each two neighbours of the front (Emmerich et al. 2011, Yang et al. 2019). In ge
 box per local upper bound of the front (`tpe.boxes`). All in logarithms, because far from the front
 the improvement is smaller than any positive number, and still tells candidates apart.
 
-Shapes: front (k, m); means and sds (C, m); boxes' corners (B, m).
+A Gaussian has tails beyond what an objective can be. Where an objective has a hard limit, as the
+number of layers has, the search would go to that end of the front again and again. Several
+configurations that have the same best value are the sign of a limit: with q_j of them besides the
+first, what lies beyond the best value b_j of objective j counts as much as it would be likely if
+one of q_j + 1 broke the limit,
+
+    psi_j(-inf) = (1 - 1 / (1 + q_j)) psi_j(b_j)        in place of 0, which it is for q_j = 0
+
+Shapes: front (k, m); means and sds (C, m); boxes' corners (B, m); best and beyond (m,).
 """
 
 from __future__ import annotations
@@ -35,6 +43,8 @@ class Boxes:
 
     lower: Floats  # (B, m), -inf where open
     upper: Floats  # (B, m)
+    best: Floats  # (m,), b
+    log_beyond: Floats  # (m,), log(1 - 1 / (1 + q))
 
     @classmethod
     def of(cls, points: Floats, reference: Floats) -> Boxes:  # (n, m), (m,)
@@ -46,7 +56,10 @@ class Boxes:
             bounds, _ = bounds.add(point)
         lower, upper = bounds.lower, bounds.upper
         is_box = (lower < upper).all(axis=1)  # equal coordinates make empty ones
-        return cls(lower[is_box], upper[is_box])
+        best = points.min(axis=0, initial=np.inf)
+        q = np.maximum(np.count_nonzero(points == best, axis=0) - 1, 0)
+        with np.errstate(divide="ignore"):
+            return cls(lower[is_box], upper[is_box], best, np.log(q / (1.0 + q)))
 
     def log_improvement(self, mean: Floats, sd: Floats) -> Floats:  # (C, m), (C, m) -> (C,)
         """Return log EHVI of some predictions."""
@@ -60,6 +73,9 @@ class Boxes:
             # The corners of boxes are few different numbers.
             corners, index = np.unique([self.lower[:, j], self.upper[:, j]], return_inverse=True)
             log_psi = _log_psi(corners, mean[:, j, None], sd[:, j, None])
+            if np.isfinite(self.log_beyond[j]) and corners[0] == -np.inf:
+                at_best = _log_psi(self.best[j], mean[:, j], sd[:, j])
+                log_psi[:, 0] = at_best + self.log_beyond[j]
             lower, upper = log_psi[:, index.reshape(2, -1)].transpose(1, 0, 2)
             with np.errstate(divide="ignore"):
                 total += upper + np.log1p(-np.exp(np.minimum(lower - upper, 0.0)))

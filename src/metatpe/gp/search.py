@@ -52,10 +52,23 @@ def _near(columns: Columns, good: Floats, n: int, rng: np.random.Generator) -> F
 
 
 def climb(
-    X: Floats, columns: Columns, score: Score, is_allowed: Allowed, rng: np.random.Generator
+    X: Floats,
+    values: Floats,
+    columns: Columns,
+    score: Score,
+    is_allowed: Allowed,
+    rng: np.random.Generator,
 ) -> Floats:  # (d,)
-    """Return the best point that a local search from the best candidates finds."""
-    values = score(X)
+    """Return the best point that a local search from the best candidates finds.
+
+    Args:
+        X: The candidates, (C, d).
+        values: Their scores, (C,).
+        columns: The space.
+        score: That of other points.
+        is_allowed: Which points may be returned.
+        rng: For random steps.
+    """
     top = np.argsort(-values, kind="stable")[:_N_STARTS]
     X, values = X[top], values[top]
     for i in range(_N_ROUNDS):

@@ -54,12 +54,12 @@ class Start:
     def order_for(self, index: int) -> list[int]:
         """Return the configurations that trial `index` of the start tries, by their index.
 
-        Its own, then reserve entries index, index + n, ..., so that parallel trials try different
-        ones first, then the rest of the reserve; last those that belong to later trials.
+        Its own, then the reserve, one entry of its own first, so that parallel trials try
+        different ones; last those that belong to later trials.
         """
         n, n_all = self.n, len(self.configurations)
-        candidates = [index, *range(n + index, n_all, n), *range(n, n_all), *range(index + 1, n)]
-        return [i for i in candidates if i < n_all]
+        candidates = [index, n + index, *range(n, n_all), *range(index + 1, n)]
+        return [i for i in candidates if i < n_all and self.configurations[i].params]
 
 
 def draw(tasks: Sequence[Task], n: int) -> Start:
@@ -80,10 +80,9 @@ def portfolio_start(members: Mapping[int, Member], drawn: Start) -> Start:
         drawn: The start without a portfolio.
     """
     firsts = {i: First(m.params, m.serves, "portfolio") for i, m in members.items()}
-    n = max(members, default=-1) + 1
-    reserve = _distinct(drawn.configurations, {_key(first) for first in firsts.values()})
-    placed = [firsts.get(i, First({})) for i in range(n)]
-    return Start(drawn.n, [*placed, *reserve], n)
+    # The reserve has the same place in every start: workers know its entries by their index.
+    placed = [firsts.get(i, First({})) for i in range(drawn.n)]
+    return Start(drawn.n, [*placed, *drawn.configurations], drawn.n)
 
 
 def reversed_start(tasks: Sequence[Task], n: int) -> Start:

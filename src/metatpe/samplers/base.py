@@ -28,6 +28,7 @@ from optuna.storages import BaseStorage
 from optuna.study import Study
 from optuna.trial import FrozenTrial
 
+from metatpe.gp.threads import one_thread
 from metatpe.html import table
 from metatpe.past.known import Past
 from metatpe.past.portfolio import Candidates, Tried, joined_space
@@ -187,7 +188,7 @@ class PastSampler(BaseSampler):
         if param_name in fitted:
             return fitted[param_name]
         rng = self.rng(trial, f"alone:{param_name}")
-        with self._cache.lock:
+        with self._cache.lock, one_thread():
             moment = RepeatingMoment(study, *self._read(study), trial, space)
             if plan.origin in ("acquisition", "independent"):
                 return self.propose_value(moment, rng)
@@ -203,7 +204,7 @@ class PastSampler(BaseSampler):
         """
         self._check_objectives(study)
         for attempt in range(_N_ATTEMPTS):
-            with self._cache.lock:
+            with self._cache.lock, one_thread():
                 moment = self._moment(study, trial, self._cache.space_of(search_space), attempt)
                 plan = replace(self._plan(moment), sampler=self.name)
                 was_new = self._is_new(moment, plan)
@@ -216,7 +217,7 @@ class PastSampler(BaseSampler):
     def _is_taken(self, study: Study, moment: Moment, plan: Plan, was_new: bool) -> bool:
         """Return whether another trial was given this meanwhile, which may have finished since.
 
-        That is a first configuration, or one of a finite space that was new.
+        That is a first configuration, or one that was new.
         """
         if plan.start is None and not was_new:
             return False
@@ -227,9 +228,9 @@ class PastSampler(BaseSampler):
             return was_new and not self._is_new(now, plan)
 
     def _is_new(self, moment: Moment, plan: Plan) -> bool:
-        """Return whether a plan is of a finite space, and nobody else has it."""
+        """Return whether nobody else has a plan."""
         space = moment.space
-        if not self.rules.new or not len(space) or not space.columns.is_finite:
+        if not self.rules.new or not len(space):
             return False
         return bool(moment.is_new(space.encode([plan.params]))[0])
 
@@ -308,7 +309,7 @@ class PastSampler(BaseSampler):
         """Return the trial's first configuration out of the past; None where it gets none."""
         index = moment.start_index(self._start.n)
         if index is not None:
-            start = self._start_in(moment)
+            start = self._start_in(moment, index)
             order = start.order_for(index)
             if not self.rules.reserve:
                 order = [index] if index < start.n_drawn else []
@@ -321,11 +322,11 @@ class PastSampler(BaseSampler):
         index = moment.abandoned_start
         if index is None or index >= self.n_firsts:
             return None
-        abandoned = self._start_in(moment).configurations[index : index + 1]
+        abandoned = self._start_in(moment, index).configurations[index : index + 1]
         return self.first_fitting(moment, [(index, first) for first in abandoned])
 
-    def _start_in(self, moment: Moment) -> Start:
-        """Return the start: with a portfolio, that of the past tasks that fit the study.
+    def _start_in(self, moment: Moment, index: int) -> Start:
+        """Return the start of trial `index`: with a portfolio, of the past tasks that fit.
 
         Its space is theirs, with the ranges that the study has asked for: a branch that no trial
         of the study has used yet has its parameters too.
@@ -341,14 +342,14 @@ class PastSampler(BaseSampler):
         if not past.names:
             return portfolio_start({}, self._start)
         candidates = self._cache.candidates.get(space, lambda: Candidates(past, names))
-        # Trials that began at the same time take the free places in order: each knows which of
-        # the next best is its own, although it does not see what the others have chosen.
-        tried, places = [], [*range(self._start.n)]
-        if self.rules.listen:
-            tried = [Tried(*one) for one in moment.tried]
-            places = [i for i in places if i not in moment.taken_starts]
-        members = candidates.members(len(places), tried)
-        return portfolio_start(dict(zip(places, members, strict=False)), self._start)
+        if not self.rules.listen:
+            return portfolio_start(dict(enumerate(candidates.members(self._start.n))), self._start)
+        # Trials that began before this one, but have not chosen yet, will take the next best ones:
+        # each knows which is its own, although it does not see what the others choose.
+        n_chosen = sum(i < self.n_firsts for i in moment.taken_starts)
+        n_ahead = max(0, index - n_chosen)
+        members = candidates.members(n_ahead + 1, [Tried(*one) for one in moment.tried])
+        return portfolio_start({index: m for m in members[n_ahead:]}, self._start)
 
     def first_fitting(
         self,

@@ -19,8 +19,10 @@ from metatpe.gp.search import candidates, climb
 from metatpe.samplers.base import PastSampler
 from metatpe.space import Floats, Mask
 from metatpe.study.moment import Moment
+from metatpe.tpe.pareto import ranks
 
 Improvement = Callable[[Floats, Floats], Floats]  # means and sds, (C, m) each -> (C,)
+Acquisition = Callable[[Floats], Improvement]  # means (C, m) of all candidates -> how to score
 _N_CANDIDATES = 1000
 
 
@@ -53,14 +55,14 @@ def best_configuration(
     sampler: PastSampler,
     moment: Moment,
     surrogate: Surrogate,
-    improvement: Improvement,
+    acquisition: Acquisition,
     rng: np.random.Generator,
 ) -> Floats:  # (d,)
     """Return the new configuration with the best acquisition."""
     columns, is_new = moment.space.columns, is_new_in(moment, surrogate.branches)
 
-    def score(X: Floats) -> Floats:  # (C, d) -> (C,)
-        return improvement(*surrogate.predict(surrogate.encoder(surrogate.branches(X))))
+    def predict(X: Floats) -> tuple[Floats, Floats]:  # (C, d) -> (C, m), (C, m)
+        return surrogate.predict(surrogate.encoder(surrogate.branches(X)))
 
     def is_open(X: Floats) -> Mask:  # (C, d) -> (C,)
         is_as_fixed: Mask = (moment.with_fixed(X) == X).all(axis=1)
@@ -73,15 +75,26 @@ def best_configuration(
     if has_collided:
         X = X[rng.permutation(len(X))[:n]]  # of a finite space, all configurations are candidates
     X = sampler.only_new(moment, moment.with_fixed(X), is_new)
+    mean, sd = predict(X)
+    improvement = acquisition(mean)
+    values = improvement(mean, sd)
     if has_collided:
-        return np.asarray(X[np.argmax(score(X))])
-    return climb(X, columns, score, is_open, rng)
+        return np.asarray(X[np.argmax(values)])
+    return climb(X, values, columns, lambda near: improvement(*predict(near)), is_open, rng)
 
 
-def expected_improvement(reached: Floats) -> Improvement:  # (n, m)
-    """Return the log of the expected hypervolume improvement over what was reached so far."""
+def expected_improvement(reached: Floats, expected: Floats | None = None) -> Improvement:
+    """Return the log of the expected hypervolume improvement over what was reached so far.
+
+    Args:
+        reached: (n, m), what was reached.
+        expected: (C, m), what is expected of candidates. The reference point is beyond the front
+            of these too: a trade-off that the study has not tried yet is not out of bounds.
+    """
     reached = or_average(reached)
     worst, best = reached.max(axis=0), reached.min(axis=0)
+    if expected is not None and reached.shape[1] > 1:
+        worst = np.maximum(worst, expected[ranks(expected) == 0].max(axis=0))
     return Boxes.of(reached, worst + 0.1 * (worst - best)).log_improvement
 
 

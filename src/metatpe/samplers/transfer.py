@@ -119,8 +119,8 @@ class TransferSampler(PastSampler):
         if (coin := self.rng(moment.trial, "densities")).random() < self._doubt(fitted):
             return self._by_densities(moment, past, study, is_own, coin)
         surrogate = _surrogate(study, models, chosen, fitted)
-        improvement = expected_improvement(surrogate.reached)
-        x = best_configuration(self, moment, surrogate, improvement, rng)
+        acquisition = partial(expected_improvement, surrogate.reached)
+        x = best_configuration(self, moment, surrogate, acquisition, rng)
         return Plan("acquisition", reason, moment.values(x), weights)
 
     def _is_own_turn(self, moment: Moment, past: Past) -> bool:

@@ -59,8 +59,6 @@ class _Encoding:
         self.X = _grown(self.X, max(numbers) + 1)
         X = self.space.encode(params)
         self.X[numbers] = X
-        if not self.space.columns.is_finite:
-            return  # nothing is repeated
         # A value that this space does not have cannot be suggested again, so it is no repeat.
         n_used = [sum(name in p for name in self.space.names) for p in params]
         fits = np.count_nonzero(~np.isnan(X), axis=1) == n_used

@@ -159,10 +159,7 @@ class Moment:
     # Repeats -------------------------------------------------------------------------------------
 
     def is_new(self, X: Floats, *, complete_only: bool = False) -> Mask:  # (C, d) -> (C,)
-        """Return which configurations nobody has evaluated or is evaluating.
-
-        In a space with a continuous parameter, all of them.
-        """
+        """Return which configurations nobody has evaluated or is evaluating, up to rounding."""
         running = Seen(self.space.columns)
         running.add(self.running)
         is_seen = self.observations.seen.has(X, complete_only=complete_only)

@@ -1,4 +1,4 @@
-"""Which configurations of a finite space were evaluated."""
+"""Which configurations were evaluated."""
 
 from __future__ import annotations
 
@@ -10,11 +10,16 @@ from metatpe.space import Columns, Floats, Mask
 CellRow = NDArray[np.int32]  # (d,), the cell of each parameter of a configuration, -1 if unused
 
 
+_PER_RANGE = 1_000_000  # values of a continuous parameter that are told apart
+
+
 class Seen:
-    """The configurations of a finite space that were evaluated.
+    """The configurations that were evaluated.
 
     They are compared on the parameters that were used. A configuration that agrees with an earlier
-    one on all that the earlier one used takes the same branches: it is the same evaluation.
+    one on all that the earlier one used takes the same branches: it is the same evaluation. Values
+    of a continuous parameter agree up to rounding: a search that ends at a bound would evaluate it
+    over and over.
     """
 
     def __init__(self, columns: Columns) -> None:
@@ -23,8 +28,6 @@ class Seen:
 
     def add(self, X: Floats) -> None:  # (n, d)
         """Remember complete or conditional configurations."""
-        if not self._columns.is_finite:
-            return
         for row in self._cells(X):
             active = row >= 0
             if active.any() and not self._is_aborted(row, active):
@@ -71,7 +74,10 @@ class Seen:
         return found
 
     def _cells(self, X: Floats) -> NDArray[np.int32]:  # (n, d)
-        d = len(self._columns)
-        return np.stack([self._columns.cells(X[:, j], j) for j in range(d)], axis=1).astype(
-            np.int32
-        )
+        cells = np.empty(X.shape, dtype=np.int32)
+        for j, x in enumerate(X.T):
+            if self._columns.n_cells[j] > 0:
+                cells[:, j] = self._columns.cells(x, j)
+            else:
+                cells[:, j] = np.where(np.isnan(x), -1, np.rint(np.nan_to_num(x) * _PER_RANGE))
+        return cells
