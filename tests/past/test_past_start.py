@@ -156,11 +156,11 @@ def test_stored_values_are_handed_out_to_the_last_digit() -> None:
 # Which of them a trial tries ---------------------------------------------------------------------
 
 
-def test_a_trial_tries_its_own_then_a_part_of_the_reserve_that_is_its_own_too() -> None:
+def test_a_trial_tries_its_own_then_an_entry_of_the_reserve_that_is_its_own_too() -> None:
     start = Start(3, numbers(*range(9)))
-    assert list(dict.fromkeys(start.order_for(0))) == [0, 3, 6, 4, 5, 7, 8, 1, 2]
-    assert list(dict.fromkeys(start.order_for(1))) == [1, 4, 7, 3, 5, 6, 8, 2]
-    assert list(dict.fromkeys(start.order_for(2))) == [2, 5, 8, 3, 4, 6, 7]
+    assert list(dict.fromkeys(start.order_for(0))) == [0, 3, 4, 5, 6, 7, 8, 1, 2]
+    assert list(dict.fromkeys(start.order_for(1))) == [1, 4, 3, 5, 6, 7, 8, 2]
+    assert list(dict.fromkeys(start.order_for(2))) == [2, 5, 3, 4, 6, 7, 8]
 
 
 def test_a_start_with_fewer_configurations_than_trials_tries_what_there_is() -> None:

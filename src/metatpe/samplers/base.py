@@ -349,7 +349,7 @@ class PastSampler(BaseSampler):
         n_chosen = sum(i < self.n_firsts for i in moment.taken_starts)
         n_ahead = max(0, index - n_chosen)
         members = candidates.members(n_ahead + 1, [Tried(*one) for one in moment.tried])
-        return portfolio_start({index: m for m in members[n_ahead:]}, self._start)
+        return portfolio_start(dict(zip([index], members[n_ahead:], strict=False)), self._start)
 
     def first_fitting(
         self,
