@@ -49,9 +49,9 @@ RULES = {  # the rules that `all` stands for
     "meta-tpe": (
         *("front", "column", "marginals", "proportion", "new"),
         *GUARDS["meta-tpe"],
-        *("reserve", "fewer"),
+        *("listen", "reserve", "fewer"),
     ),
-    "transfer": ("new", *GUARDS["transfer"], "reserve", "fewer"),
+    "transfer": ("new", *GUARDS["transfer"], "listen", "reserve", "fewer"),
 }
 _EVERY = tuple(field.name for field in fields(Rules))
 Arms = dict[str, tuple[str, ...]]  # name -> the rules that are switched off

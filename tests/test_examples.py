@@ -71,6 +71,16 @@ def test_an_example_tunes_a_real_model_and_says_what_the_past_gained(
 
 
 @pytest.mark.slow
+def test_the_example_of_pruning_spends_fewer_epochs(tmp_path: Path) -> None:
+    pytest.importorskip("sklearn")
+    printed = run_example("pruning", "--trials", "30", "--epochs", "12", folder=tmp_path)
+    without, pruned = map(int, re.findall(r"pruning: (\d+) epochs", printed))
+    assert without == 30 * 12
+    assert pruned < without
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
 def test_ray_tunes_two_objectives_with_a_past(tmp_path: Path) -> None:
     pytest.importorskip("ray.tune", reason="needs the extra ray", exc_type=ImportError)
     printed = run_example("ray_tune", *RAY.split(), "--folder", str(tmp_path), folder=tmp_path)

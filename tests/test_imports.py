@@ -18,7 +18,8 @@ PACKAGE = ROOT / "src" / "metatpe"
 ORDER = [
     # Modules, not packages.
     *("text", "words", "extras", "html", "recent", "distributions", "space"),
-    *("tpe", "gp", "study", "past", "samplers", "baselines", "tuning", "viz", "bench", "report"),
+    *("tpe", "gp", "study", "past", "pruning", "samplers", "baselines", "tuning", "viz", "bench"),
+    "report",
     "cli",
 ]
 HEIGHT = {name: height for height, name in enumerate(ORDER)}

@@ -10,21 +10,25 @@ if TYPE_CHECKING:
     from metatpe.past.read.studies import load_tasks
     from metatpe.past.similarity import gamma_similarity, importance
     from metatpe.past.task import Task
+    from metatpe.pruning.pruner import TransferPruner, report_values
     from metatpe.report.callback import TransferCallback
     from metatpe.report.trackers import MLflowCallback, WandbCallback
     from metatpe.samplers.meta_tpe import MetaTPESampler
     from metatpe.samplers.transfer import TransferSampler
     from metatpe.space import Space
     from metatpe.study.record import TransferRecord, transfer_history
+    from metatpe.study.stops import PruningRecord, pruning_history
 
 __version__ = "0.1.0"
 
 __all__ = [
     "MLflowCallback",
     "MetaTPESampler",
+    "PruningRecord",
     "Space",
     "Task",
     "TransferCallback",
+    "TransferPruner",
     "TransferRecord",
     "TransferSampler",
     "WandbCallback",
@@ -32,15 +36,19 @@ __all__ = [
     "importance",
     "load_tasks",
     "portfolio",
+    "pruning_history",
+    "report_values",
     "transfer_history",
 ]
 
 _MODULES = {
     "MLflowCallback": "metatpe.report.trackers",
     "MetaTPESampler": "metatpe.samplers.meta_tpe",
+    "PruningRecord": "metatpe.study.stops",
     "Space": "metatpe.space",
     "Task": "metatpe.past.task",
     "TransferCallback": "metatpe.report.callback",
+    "TransferPruner": "metatpe.pruning.pruner",
     "TransferRecord": "metatpe.study.record",
     "TransferSampler": "metatpe.samplers.transfer",
     "WandbCallback": "metatpe.report.trackers",
@@ -48,6 +56,8 @@ _MODULES = {
     "importance": "metatpe.past.similarity",
     "load_tasks": "metatpe.past.read.studies",
     "portfolio": "metatpe.past.portfolio",
+    "pruning_history": "metatpe.study.stops",
+    "report_values": "metatpe.pruning.pruner",
     "transfer_history": "metatpe.study.record",
 }
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from metatpe.bench import get_problem, problem_names
-from metatpe.bench.families import taskset
+from metatpe.bench.families import taskset, taskset_curves
 from metatpe.bench.past import random_configurations
 from metatpe.space import Space
 
@@ -88,3 +88,14 @@ def test_every_problem_of_the_real_file_has_the_values_of_its_settings() -> None
             (loss,) = problem.evaluate(params, 0)
             assert loss in last or loss == problem.worst[0]
         assert space.names == tuple(problem.space)
+
+
+def test_the_suite_with_curves_reports_the_losses_of_the_nearest_setting(
+    file: Path, arrays: dict[str, np.ndarray]
+) -> None:
+    np.savez(file, **arrays)
+    problem = taskset_curves.load(taskset_curves.NAMES[0])
+    assert problem.curve is not None
+    near = {**MIDDLE, "learning_rate": 5e-3}
+    np.testing.assert_array_equal(problem.curve(near), [3.0, 0.25])
+    assert problem.evaluate(near, 0) == (0.25,)

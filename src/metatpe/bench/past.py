@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from metatpe.bench.problems import Problem
+from metatpe.past.curves import table_of
 from metatpe.past.task import Task
 from metatpe.space import Space
 
@@ -56,4 +57,9 @@ def past_task(problem: Problem, n: int, seed: int, stream: int) -> Task:
     configurations = random_configurations(problem, n, (seed, stream))
     space = Space(problem.space)
     values = np.array([problem.evaluate(c, seed) for c in configurations])
-    return Task(problem.name, space, space.encode(configurations), problem.losses(values))
+    X, losses = space.encode(configurations), problem.losses(values)
+    if problem.curve is None:
+        return Task(problem.name, space, X, losses)
+    curves = [problem.losses(problem.curve(c)[:, None]).tolist() for c in configurations]
+    table = table_of([dict(enumerate(curve)) for curve in curves], problem.directions)
+    return Task(problem.name, space, X, losses, curves=table)

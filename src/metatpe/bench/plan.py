@@ -43,6 +43,7 @@ class Run:
         past: The past tasks; none for a method that does not look at them.
         n_past: Observations of each past task.
         settings: Of the sampler, where they differ from its defaults, sorted by name.
+        pruner: The name of the pruner; empty where trials have no learning curves.
 
     Example:
         >>> run = Run("ellipsoid4", "mo-tpe", seed=0, n_evaluations=20)
@@ -58,6 +59,7 @@ class Run:
     past: tuple[PastProblem, ...] = ()
     n_past: int = 0
     settings: tuple[Setting, ...] = ()
+    pruner: str = ""
 
     def __post_init__(self) -> None:
         numbers = {"seed": 0, "n_evaluations": 1, "n_start": 0}
@@ -78,6 +80,7 @@ class Run:
         unusual = {**dict(self.settings), "past": self._unusual_past()}
         unusual["n_start"] = "" if self.n_start == N_START else self.n_start
         unusual["n_past"] = "" if self.n_past in (0, N_PAST) else self.n_past
+        unusual["pruner"] = self.pruner
         shown = "".join(f" {name}={value}" for name, value in unusual.items() if value != "")
         return f"{self.method}{shown}"
 
@@ -90,7 +93,10 @@ class Run:
     def to_json(self) -> dict[str, Any]:
         """Return the run as what JSON can hold."""
         past = [list(entry) for entry in self.past]
-        return {**asdict(self), "past": past, "settings": dict(self.settings)}
+        entries = {**asdict(self), "past": past, "settings": dict(self.settings)}
+        if not self.pruner:  # so that the keys of runs without curves stay as they were
+            del entries["pruner"]
+        return entries
 
     @classmethod
     def from_json(cls, entries: Mapping[str, Any]) -> Run:
@@ -136,6 +142,7 @@ def plan(
     n_past: int = N_PAST,
     past: Sequence[str] | None = None,
     settings: Mapping[str, Any] | None = None,
+    pruners: Sequence[str] = ("",),
 ) -> tuple[Run, ...]:
     """Return the runs of an experiment, seed by seed, so that what is broken off can be compared.
 
@@ -148,6 +155,7 @@ def plan(
         n_past: Observations of each past task.
         past: The past problems; left out, the others of the suite.
         settings: Of the samplers; every method has to have them.
+        pruners: Names of pruners, for problems with learning curves.
 
     Raises:
         ValueError: If a name or a setting is not known, or a number is too small.
@@ -156,11 +164,13 @@ def plan(
     of_past = {member: past_of(member, past) for member in members}
     own_settings = sorted_settings(settings or {})
     runs = []
-    for seed, member, method in product(seeds, members, dict.fromkeys(methods)):
-        tasks = of_past[member] if _looks_back(method) else ()
+    axes = (seeds, members, dict.fromkeys(methods), dict.fromkeys(pruners))
+    for seed, member, method, pruner in product(*axes):
+        tasks = of_past[member] if pruner or _looks_back(method) else ()
         n_observations = n_past if tasks else 0
         budget = n_evaluations, n_start
-        runs.append(Run(member, method, seed, *budget, tasks, n_observations, own_settings))
+        own = Run(member, method, seed, *budget, tasks, n_observations, own_settings, pruner)
+        runs.append(own)
     return tuple(runs)
 
 

@@ -63,6 +63,8 @@ class Problem:
         table: Every value that the problem can take; None where there are infinitely many.
         conditions: Where a parameter is used: the name and the value of the one that decides.
             A parameter without an entry is always used.
+        curve: What a trial of one objective reports on the way, (steps,), the last value at its
+            end, NaN where training diverged; None where there are no learning curves.
 
     Example:
         >>> problem = get_problem("ellipsoid4")
@@ -82,6 +84,7 @@ class Problem:
     levels: dict[str, tuple[Any, ...]] = field(default_factory=dict)
     table: Floats | None = None  # (n, r, m)
     conditions: dict[str, tuple[str, Any]] = field(default_factory=dict)
+    curve: Callable[[Params], Floats] | None = None
 
     def __post_init__(self) -> None:
         for name in ("best", "worst", "front", "table"):
@@ -243,7 +246,8 @@ def _families() -> dict[str, ModuleType]:
     from metatpe.bench import families
 
     names = sorted(module.name for module in pkgutil.iter_modules(families.__path__))
-    return {name: importlib.import_module(f"{families.__name__}.{name}") for name in names}
+    modules = [importlib.import_module(f"{families.__name__}.{name}") for name in names]
+    return {name.replace("_", "-"): module for name, module in zip(names, modules, strict=True)}
 
 
 def suite_names() -> tuple[str, ...]:

@@ -44,6 +44,8 @@ class Evaluation:
             sampler does not say.
         weights: Of the past tasks and the target, at the time of the suggestion.
         seconds: That the suggestion took.
+        epochs: How many values a trial with a learning curve has reported, None without one. The
+            values of a trial that was pruned are the worst of the problem.
     """
 
     params: Mapping[str, Any]
@@ -51,6 +53,7 @@ class Evaluation:
     origin: str
     weights: Mapping[str, float]
     seconds: float
+    epochs: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +90,11 @@ class Record:
 
     def to_json(self) -> dict[str, Any]:
         """Return the record as what JSON can hold."""
-        return {**asdict(self), "run": self.run.to_json()}
+        entries = {**asdict(self), "run": self.run.to_json()}
+        for evaluation in entries["evaluations"]:
+            if evaluation["epochs"] is None:  # so that records without curves stay as they were
+                del evaluation["epochs"]
+        return entries
 
     @classmethod
     def from_json(cls, entries: Mapping[str, Any]) -> Record:

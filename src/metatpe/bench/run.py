@@ -33,12 +33,14 @@ from typing import TypeVar
 import numpy as np
 import optuna
 from numpy.typing import NDArray
+from optuna.trial import TrialState
 
 from metatpe import __version__
 from metatpe.bench.methods import Method, Setup, get_method
 from metatpe.bench.past import past_task
 from metatpe.bench.plan import Run
-from metatpe.bench.problems import Params, Problem, get_problem
+from metatpe.bench.problems import Floats, Params, Problem, get_problem
+from metatpe.bench.pruners import make_pruner
 from metatpe.bench.records import Corrupt, Evaluation, Record, prepare, read_finished, write_record
 from metatpe.study.access import is_enqueued
 from metatpe.study.record import transfer_history
@@ -148,7 +150,11 @@ def _search(run: Run, problem: Problem) -> tuple[tuple[Evaluation, ...], int]:
     )
     metered = replace(problem, function=metered_function)
     start = Setup(metered, past, run.seed, run.n_start, dict(run.settings))
-    study = optuna.create_study(directions=problem.directions, sampler=method.make(start))
+    study = optuna.create_study(
+        directions=problem.directions,
+        sampler=method.make(start),
+        pruner=make_pruner(run.pruner or "none", past),
+    )
     first = method.first_configurations(start)
     for configuration in first:
         study.enqueue_trial(configuration)
@@ -165,10 +171,24 @@ def _evaluate(
     trial = problem.ask(study)
     seconds = time.perf_counter() - begin
     values = problem.evaluate(trial.params, seed)
+    epochs = None if problem.curve is None else _train(trial, problem.curve(trial.params))
+    if epochs is not None and epochs < 0:
+        study.tell(trial, state=TrialState.PRUNED)
+        worst = tuple(problem.worst.tolist())
+        return Evaluation(trial.params, worst, "sampler", {}, round(seconds, 6), -epochs)
     told = np.array(values)
     told[is_log] = np.log(told[is_log])
     study.tell(trial, told.tolist())
-    return Evaluation(trial.params, values, "sampler", {}, round(seconds, 6))
+    return Evaluation(trial.params, values, "sampler", {}, round(seconds, 6), epochs)
+
+
+def _train(trial: optuna.Trial, curve: Floats) -> int:
+    """Report a curve until the trial is pruned; return the epochs spent, negative if it was."""
+    for step, value in enumerate(curve.tolist()):
+        trial.report(value, step)
+        if step + 1 < len(curve) and trial.should_prune():
+            return -(step + 1)
+    return len(curve)
 
 
 def _with_origins(

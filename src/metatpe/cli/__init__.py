@@ -70,6 +70,7 @@ class _Bench(_Commands):
         "run": "bench:run",
         "table": "bench:table",
         "compact": "bench:compact",
+        "pruning": "bench:pruning",
         "reproduce": "reproduce:reproduce",
     }
 

@@ -17,7 +17,8 @@ from metatpe.bench.methods import get_method, method_names
 from metatpe.bench.metrics import Scale
 from metatpe.bench.plan import AT, N_EVALUATIONS, N_PAST, N_START, Run, plan
 from metatpe.bench.problems import expand, get_problem, problem_names, suite_of
-from metatpe.bench.records import Record, Trace
+from metatpe.bench.pruners import check_pruner, compare
+from metatpe.bench.records import Record, Trace, read_records
 from metatpe.bench.run import Outcome, run_all
 from metatpe.cli.common import (
     AsJson,
@@ -124,6 +125,10 @@ def run(
         list[str] | None,
         typer.Option("--set", metavar="NAME=VALUE", help="A setting of the sampler, as `eta=2`."),
     ] = None,
+    pruner: Annotated[
+        str | None,
+        typer.Option(metavar="NAMES", help="Pruners, for problems with learning curves."),
+    ] = None,
     jobs: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
     ray: Annotated[
         str | None,
@@ -156,6 +161,7 @@ def run(
             n_past=n_past,
             past=None if past is None else split_names(past),
             settings=dict(map(_setting, setting or ())),
+            pruners=_pruners(pruner, problem),
         )
         involved = ((run.problem, *(task.problem for task in run.past)) for run in runs)
         for name in dict.fromkeys(chain.from_iterable(involved)):
@@ -163,6 +169,17 @@ def run(
         outcome = run_with_bar(runs, out, jobs, ray)
     print_outcome(outcome, out, missing)
     raise typer.Exit(1 if outcome.failed else 0)
+
+
+def _pruners(names: str | None, problems: str) -> list[str]:
+    """Return the names of pruners; an empty one where none were asked for."""
+    found = split_names(names or "")
+    for name in found:
+        check_pruner(name)
+    members = [member for name in split_names(problems) for member in expand(name)]
+    if flat := [m for m in members if found and get_problem(m).curve is None]:
+        raise ValueError(f"problem {flat[0]!r} has no learning curves; leave out --pruner.")
+    return found or [""]
 
 
 def run_with_bar(runs: Sequence[Run], out: Path, jobs: int, ray: str | None) -> Outcome:
@@ -352,6 +369,25 @@ def print_left_out(found: Results) -> None:
     for record in found.failed:
         run = record.run
         say(f"{run.problem} {run.label}, seed {run.seed} failed: {record.error}", err=True)
+
+
+# pruning --------------------------------------------------------------------------------------
+
+
+def pruning(results: Folder, as_json: AsJson = False) -> None:
+    """Compare pruners: epochs spent, regret beyond no pruning, and how many of the best were lost.
+
+    Example: `metatpe bench pruning results/` after `metatpe bench run --problem taskset-curves
+    --method random --pruner none,transfer,median --out results/`
+    """
+    with plain_failures():
+        entries = compare(record for record in read_records(results) if isinstance(record, Record))
+    rows = [asdict(entry) for entry in entries]
+    if as_json:
+        print_json(rows)
+        return
+    shown = [{k: f"{v:.3f}" if isinstance(v, float) else v for k, v in r.items()} for r in rows]
+    print_rows("Pruners", shown, ("pruner", "method", "n_runs", "epochs", "regret", "lost"))
 
 
 # compact --------------------------------------------------------------------------------------

@@ -30,10 +30,12 @@ from optuna.study import Study
 
 from metatpe.distributions import is_same
 from metatpe.html import table
+from metatpe.past.curves import check_table, table_of, taken
 from metatpe.past.read import task_file
 from metatpe.space import Floats, Mask, Space, shown
 from metatpe.study.record import params_of
 from metatpe.study.trials import (
+    curve_of,
     is_counted,
     joined,
     lateness_of,
@@ -49,6 +51,7 @@ if TYPE_CHECKING:
 
 _logger = logging.getLogger(__name__)
 _ARRAYS = ("X", "losses", "violation", "numbers")  # of a task
+_CURVES = "curves"  # an array that a saved task may lack
 _LEFT_OUT: Floats = np.empty(0)  # an argument that was not given
 
 
@@ -91,6 +94,8 @@ class Task:
         objective_names: One name per objective, or none.
         numbers: (n, d), the values that X was made from, as `Space.numbers` has them; left out,
             they are decoded from X, which may differ from the original in the last digit.
+        curves: (r, 2 + m), the losses that observations reported on the way: the row of the
+            observation, the step, and the losses; left out, there are none.
 
     Example:
         >>> space = Space({"lr": FloatDistribution(1e-4, 1e-2, log=True)})
@@ -108,6 +113,7 @@ class Task:
     violation: Floats = field(default_factory=lambda: _LEFT_OUT)
     objective_names: tuple[str, ...] = ()
     numbers: Floats = field(default_factory=lambda: _LEFT_OUT)
+    curves: Floats = field(default_factory=lambda: _LEFT_OUT)
 
     def __post_init__(self) -> None:
         self._freeze("X", self.X)
@@ -119,6 +125,8 @@ class Task:
             self._freeze(
                 "numbers", self.space.decode_numbers(self.X) if is_decoded else self.numbers
             )
+        none = np.empty((0, 2 + self.losses.shape[-1]))
+        self._freeze(_CURVES, none if self.curves is _LEFT_OUT else self.curves)
         self._check()
 
     def _freeze(self, name: str, array: Floats) -> None:
@@ -140,6 +148,7 @@ class Task:
                 f"task {self.name!r}: losses must have {n} rows and one column per objective, "
                 f"but have the shape {self.losses.shape}."
             )
+        check_table(self.name, self.curves, *self.losses.shape)
         if n == 0:
             raise ValueError(f"task {self.name!r}: there is no observation; leave the task out.")
         self._check_values()
@@ -211,6 +220,7 @@ class Task:
             violation=np.array([violation_of(t) for t in trials]),
             objective_names=tuple(study.metric_names or ()),
             numbers=numbers,
+            curves=table_of([curve_of(t, study.directions) for t in trials], study.directions),
         )
 
     @classmethod
@@ -323,7 +333,9 @@ class Task:
             "objective_names": list(self.objective_names),
             "distributions": [[n, _as_json(n, d)] for n, d in self.space.distributions.items()],
         }
-        task_file.write(Path(path), header, {name: getattr(self, name) for name in _ARRAYS})
+        # Without curves, the file is one that earlier versions open too.
+        names = (*_ARRAYS, _CURVES) if len(self.curves) else _ARRAYS
+        task_file.write(Path(path), header, {name: getattr(self, name) for name in names})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Task:
@@ -333,7 +345,7 @@ class Task:
             ValueError: The file is damaged, of a newer version, or not a saved task.
         """
         header, arrays = task_file.read(
-            Path(path), {"name", "objective_names", "distributions"}, set(_ARRAYS)
+            Path(path), {"name", "objective_names", "distributions"}, set(_ARRAYS), {_CURVES}
         )
         try:
             written = {str(n): json_to_distribution(text) for n, text in header["distributions"]}
@@ -427,6 +439,7 @@ class Task:
         arrays = {"X": X, "losses": self.losses, "violation": self.violation}
         arrays["numbers"] = self._numbers_in(space, X)
         usable = {name: array[is_usable] for name, array in arrays.items()}
+        usable[_CURVES] = taken(self.curves, is_usable)
         return Task(self.name, space, objective_names=self.objective_names, **usable)
 
     def _numbers_in(self, space: Space, X: Floats) -> Floats:  # (n, d)

@@ -20,7 +20,13 @@ from metatpe.recent import Recent
 from metatpe.space import Floats, Ints, Space
 from metatpe.study.record import params_of, start_of, turn_of
 from metatpe.study.seen import Seen
-from metatpe.study.trials import is_counted, lateness_of, losses_of, violation_of
+from metatpe.study.trials import (
+    expected_loss_of,
+    is_counted,
+    lateness_of,
+    losses_of,
+    violation_of,
+)
 
 _MAX_SPACES = 4  # a study whose ranges move with every trial needs a new encoding each time
 
@@ -83,6 +89,7 @@ class History:
         self._encodings: Recent[Space, _Encoding] = Recent(_MAX_SPACES)
         self.longest = datetime.timedelta(0)  # duration of a finished trial
         self.has_complete = False  # a trial with parameters
+        self._least = float("inf")  # first loss of a completed trial
 
     def is_continued_by(self, trials: Sequence[FrozenTrial]) -> bool:
         """Return whether `trials` continues the history read so far.
@@ -127,16 +134,32 @@ class History:
         if not is_counted(trial):
             return False
         self._results = _grown(self._results, trial.number + 1)
+        losses, lateness = self._end_of(trial)
         self._results[trial.number] = [
-            *losses_of(trial, self._directions),
+            *losses,
             violation_of(trial),
             turn_of(trial),
             start_of(trial),
-            *lateness_of(trial, self._directions),
+            *lateness,
         ]
         self._params[trial.number] = params_of(trial)
         self.longest = max(self.longest, trial.duration or self.longest)
         return True
+
+    def _end_of(self, trial: FrozenTrial) -> tuple[list[float], tuple[float, float, float]]:
+        """Return a trial's losses and lateness.
+
+        A trial that `TransferPruner` has stopped has the loss that its curve was expected to
+        reach, and is ordered by it among the others. It never counts as the best: what was not
+        seen is no better than the best that was.
+        """
+        expected = expected_loss_of(trial, self._directions)
+        if expected is None or not np.isfinite(self._least):
+            losses = losses_of(trial, self._directions)
+            if trial.state == TrialState.COMPLETE:
+                self._least = min(self._least, losses[0])
+            return losses, lateness_of(trial, self._directions)
+        return [max(expected, self._least)], (0.0, 0.0, 0.0)
 
     @property
     def n_observations(self) -> int:

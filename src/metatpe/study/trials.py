@@ -18,7 +18,10 @@ from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from metatpe.distributions import is_same
+from metatpe.study.stops import stop_of
 from metatpe.tpe.pareto import ranks
+
+REPORT = "metatpe:report:"  # and a step: a system attribute with one value per objective
 
 
 def is_counted(trial: FrozenTrial) -> bool:
@@ -37,10 +40,36 @@ def losses_of(trial: FrozenTrial, directions: Sequence[StudyDirection]) -> list[
     """Return a trial's values as losses; inf for a pruned one."""
     if trial.state != TrialState.COMPLETE:
         return [float("inf")] * len(directions)
+    return _signed(trial.values, directions)
+
+
+def _signed(values: Sequence[float], directions: Sequence[StudyDirection]) -> list[float]:
     return [
         -value if direction == StudyDirection.MAXIMIZE else value
-        for value, direction in zip(trial.values, directions, strict=True)
+        for value, direction in zip(values, directions, strict=True)
     ]
+
+
+def expected_loss_of(trial: FrozenTrial, directions: Sequence[StudyDirection]) -> float | None:
+    """Return the loss that a pruned trial was expected to reach, None without a record."""
+    record = stop_of(trial) if trial.state == TrialState.PRUNED else None
+    if record is None or record.expected is None or len(directions) > 1:
+        return None
+    return _signed([record.expected], directions)[0]
+
+
+def curve_of(trial: FrozenTrial, directions: Sequence[StudyDirection]) -> dict[int, list[float]]:
+    """Return the losses that a trial has reported, by step."""
+    if len(directions) == 1:
+        return {
+            step: _signed([value], directions) for step, value in trial.intermediate_values.items()
+        }
+    reports = {
+        int(key.removeprefix(REPORT)): values
+        for key, values in trial.system_attrs.items()
+        if key.startswith(REPORT) and len(values) == len(directions)
+    }
+    return {step: _signed(values, directions) for step, values in sorted(reports.items())}
 
 
 def violation_of(trial: FrozenTrial) -> float:

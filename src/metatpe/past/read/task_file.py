@@ -52,13 +52,16 @@ def write_whole(path: Path, content: bytes) -> None:
         raise
 
 
-def read(path: Path, keys: set[str], arrays: set[str]) -> tuple[dict[str, Any], dict[str, Floats]]:
+def read(
+    path: Path, keys: set[str], arrays: set[str], optional: set[str]
+) -> tuple[dict[str, Any], dict[str, Floats]]:
     """Return the header and the arrays of a file.
 
     Args:
         path: The file.
         keys: The names that the header must have, and no others.
         arrays: The same for the arrays.
+        optional: Arrays that it may have besides.
 
     Raises:
         ValueError: It is not such a file, of another version, or damaged.
@@ -75,11 +78,11 @@ def read(path: Path, keys: set[str], arrays: set[str]) -> tuple[dict[str, Any], 
         )
     if _digest(rest) != digest:
         raise ValueError(f"{path} is damaged: its checksum is wrong; save the task again.")
-    return _parts(path, rest, keys, arrays)
+    return _parts(path, rest, keys, arrays, optional)
 
 
 def _parts(
-    path: Path, rest: bytes, keys: set[str], arrays: set[str]
+    path: Path, rest: bytes, keys: set[str], arrays: set[str], optional: set[str]
 ) -> tuple[dict[str, Any], dict[str, Floats]]:
     text, _, numbers = rest.partition(b"\n")
     try:
@@ -87,7 +90,7 @@ def _parts(
         shapes = {name: _shape(shape) for name, shape in header.pop("arrays", [])}
     except (ValueError, TypeError, AttributeError, RecursionError):
         raise ValueError(f"{path} is not a task that metatpe saved: its header is odd.") from None
-    if odd := sorted((header.keys() ^ keys) | (shapes.keys() ^ arrays)):
+    if odd := sorted((header.keys() ^ keys) | ((shapes.keys() - optional) ^ arrays)):
         raise ValueError(f"{path} is a saved task with unknown or missing parts: {odd}.")
     sizes = {name: math.prod(shape) for name, shape in shapes.items()}
     if _NUMBER.itemsize * sum(sizes.values()) != len(numbers):

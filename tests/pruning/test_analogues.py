@@ -1,0 +1,122 @@
+import numpy as np
+import pytest
+
+from metatpe.pruning.analogues import (
+    Analogues,
+    dominates,
+    frame_of,
+    n_best,
+    phi,
+    positions,
+    replayed,
+)
+from metatpe.pruning.curves import SHARES, Curves, Row
+
+G = len(SHARES)
+
+
+def study(levels: np.ndarray) -> Curves:
+    """Return curves that keep their level, (n,), from 2 at the start."""
+    n = len(levels)
+    values = np.repeat(levels[:, None, None], G, axis=1)
+    return Curves(values, np.full((n, 1), 2.0), levels[:, None], np.full(n, G - 1))
+
+
+def test_one_in_twenty_is_among_the_best_and_always_one() -> None:
+    assert [n_best(n) for n in (1, 20, 21, 100)] == [1, 1, 2, 5]
+
+
+def test_phi_keeps_the_order_and_the_sign_and_is_clipped() -> None:
+    u = np.array([-5.0, -1.0, -0.1, 0.0, 0.01, 1.0, 2.0, 1e18])
+    assert (np.diff(phi(u)) >= 0.0).all()
+    assert phi(np.array([0.0])) == 0.0
+    assert phi(np.array([1e18])) == phi(np.array([2.0]))
+
+
+def test_the_position_depends_on_the_order_of_losses_and_not_on_their_unit() -> None:
+    rng = np.random.default_rng(0)
+    levels = rng.random(20)
+    one, other = study(levels), study(levels)
+    other = Curves(7.0 * other.values, 7.0 * other.first, 7.0 * other.final, other.reached)
+    is_judged = np.ones(20, dtype=np.bool_)
+    a, b = positions(one, is_judged), positions(other, is_judged)
+    np.testing.assert_allclose(a.features, b.features, atol=1e-9)
+    np.testing.assert_allclose(a.outcome, b.outcome, atol=1e-9)
+
+
+def test_a_tie_is_half_a_win_and_of_several_objectives_all_count() -> None:
+    losses = np.array([[0.0, 0.0], [1.0, 1.0], [0.0, 2.0]])
+    np.testing.assert_array_equal(dominates(losses, np.array([1.0, 1.0])), [1.0, 0.5, 0.0])
+
+
+def test_a_stopped_trial_is_compared_where_it_was_stopped() -> None:
+    before = study(np.array([0.5, 1.0]))
+    values = before.values.copy()
+    values[1, 4:] = np.nan
+    final = np.array([[0.5], [np.inf]])
+    stopped = Curves(values, before.first, final, np.array([G - 1, 3]))
+    frame = frame_of(stopped, np.array([2.0]))
+    assert frame is not None
+    row = Row(np.full((G, 1), 1.5), np.array([2.0]), np.array([np.nan]), G - 1)
+    np.testing.assert_allclose(frame.position(row)[:, 0], np.minimum(np.log(2.5 / 0.5), 2.0))
+    ahead = Row(np.full((G, 1), 0.7), np.array([2.0]), np.array([np.nan]), G - 1)
+    np.testing.assert_allclose(frame.position(ahead)[:, 0], 0.0, atol=1e-12)
+
+
+def test_there_is_no_frame_before_a_trial_has_ended_well() -> None:
+    curves = study(np.array([np.inf, np.inf]))
+    assert frame_of(curves, np.array([2.0])) is None
+
+
+def test_a_trial_that_improves_the_front_is_among_the_best() -> None:
+    final = np.array([[0.0, 2.0], [2.0, 0.0]])
+    before = Curves(np.repeat(final[:, None], G, axis=1), final + 1.0, final, np.full(2, G - 1))
+    frame = frame_of(before, np.array([3.0, 3.0]))
+    assert frame is not None
+    values = np.ones((G, 2))
+    better = Row(values, np.array([3.0, 3.0]), np.array([1.0, 1.0]), G - 1)
+    worse = Row(values, np.array([3.0, 3.0]), np.array([2.5, 2.5]), G - 1)
+    assert frame.outcome(better) < 0.0 < frame.outcome(worse)
+
+
+def test_without_analogues_a_trial_is_like_a_new_one() -> None:
+    forecast = Analogues([]).forecast(np.array([3.0, 0.0, 2.0]), 5, 0.1)
+    assert forecast.ratio == pytest.approx(1.0)
+
+
+def test_where_ranks_last_the_worst_has_no_chance_and_the_best_a_good_one() -> None:
+    rng = np.random.default_rng(1)
+    past = [study(rng.random(100)) for _ in range(12)]
+    everything = np.ones(100, dtype=np.bool_)
+    analogues = Analogues([p for one in past for p in replayed(one, everything)])
+    size = np.log(51.0)
+    worst = analogues.forecast(np.array([2.0, 0.0, size]), 8, 0.05)
+    best = analogues.forecast(np.array([-4.5, 0.0, size]), 8, 0.05)
+    assert worst.ratio < 0.4 < 3.0 < best.ratio
+    assert best.mean < worst.mean
+
+
+def test_where_ranks_say_nothing_nobody_is_judged() -> None:
+    rng = np.random.default_rng(2)
+    sources = []
+    for _ in range(10):
+        one = study(rng.random(100))
+        sources += replayed(
+            Curves(rng.random((100, G, 1)), one.first, one.final, one.reached),
+            np.ones(100, dtype=np.bool_),
+        )
+    analogues = Analogues(sources)
+    ratios = [
+        analogues.forecast(np.array([rank, 0.0, np.log(51.0)]), 8, 0.05).ratio
+        for rank in (-2.0, 0.0, 2.0)
+    ]
+    assert min(ratios) > 0.4
+
+
+def test_a_study_longer_than_the_past_is_compared_with_its_largest_sizes() -> None:
+    rng = np.random.default_rng(3)
+    analogues = Analogues(replayed(study(rng.random(50)), np.ones(50, dtype=np.bool_)))
+    position = [2.0, 0.0, np.log(50.0)]
+    short = analogues.forecast(np.array(position), 8, 0.05)
+    long = analogues.forecast(np.array([*position[:2], np.log(5000.0)]), 8, 0.05)
+    assert long.ratio == pytest.approx(short.ratio)

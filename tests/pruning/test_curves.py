@@ -1,0 +1,62 @@
+import numpy as np
+import pytest
+
+from metatpe.pruning.curves import SHARES, completed, length_of, pruned, row_of
+
+
+def line(steps: range, value: float = 1.0) -> dict[int, list[float]]:
+    return {step: [value * step] for step in steps}
+
+
+def test_epochs_batches_and_seconds_of_the_same_curve_have_the_same_row() -> None:
+    losses = 1.0 / np.arange(1, 41)
+    rows = []
+    for first, spacing in ((0, 1), (1, 1), (100, 100), (7, 30)):
+        curve = {first + i * spacing: [loss] for i, loss in enumerate(losses.tolist())}
+        length = length_of([curve])
+        assert length is not None
+        rows.append(completed(curve, [losses[-1]], length).values)
+    for row in rows[1:]:
+        np.testing.assert_array_equal(row, rows[0])
+
+
+def test_the_length_is_that_of_the_longest_curve_and_unknown_without_two_reports() -> None:
+    assert length_of([]) is None
+    assert length_of([{3: [1.0]}]) is None
+    assert length_of([line(range(5)), line(range(1, 12))]) == (1, 11, 1.0)
+
+
+def test_a_running_trial_has_no_values_beyond_its_last_report() -> None:
+    length = length_of([line(range(100))])
+    assert length is not None
+    row = row_of(line(range(30)), length)
+    assert SHARES[row.reached] == pytest.approx(0.3, rel=0.26)
+    assert np.isnan(row.values[row.reached + 1 :]).all()
+    assert not np.isnan(row.values[1 : row.reached + 1]).any()
+
+
+def test_a_column_does_not_change_once_it_is_reached() -> None:
+    length = length_of([line(range(100))])
+    assert length is not None
+    whole = row_of(line(range(100)), length).values
+    for n in range(1, 100):
+        row = row_of(line(range(n)), length)
+        np.testing.assert_array_equal(
+            row.values[: row.reached + 1], whole[: row.reached + 1], strict=True
+        )
+
+
+def test_a_pruned_trial_has_values_as_far_as_it_came_and_no_good_end() -> None:
+    length = length_of([line(range(100))])
+    assert length is not None
+    row = pruned(line(range(10)), length)
+    assert np.isnan(row.values[row.reached + 1 :]).all()
+    assert np.isposinf(row.final).all()
+
+
+def test_nan_and_infinite_losses_are_the_worst_ones() -> None:
+    length = length_of([line(range(10))])
+    assert length is not None
+    curve = {step: [bad] for step, bad in enumerate([np.nan, np.inf, -np.inf] * 3 + [1.0])}
+    values = completed(curve, [1.0], length).values
+    assert np.isposinf(values[~np.isnan(values)][:-1]).all()

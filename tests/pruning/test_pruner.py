@@ -1,0 +1,293 @@
+import copy
+import pickle
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import optuna
+import pytest
+from optuna.trial import TrialState
+
+from metatpe import Task, TransferPruner, load_tasks, pruning_history, report_values
+
+optuna.logging.set_verbosity(optuna.logging.ERROR)
+N_STEPS = 30
+Curve = Callable[[float, int], float]
+
+
+def decay(x: float, step: int) -> float:
+    """Return a loss that falls towards |x|: good ones are good from early on."""
+    return abs(x) + 3.0 * np.exp(-0.3 * step) + 0.02 * np.sin(50.0 * x + step)
+
+
+def late(x: float, step: int) -> float:
+    """Return a loss whose order turns round in the last third: the worst become the best."""
+    return decay(x, step) if step < 20 else 2.0 - abs(x) + 0.01 * (N_STEPS - step)
+
+
+def run(
+    pruner: optuna.pruners.BasePruner,
+    *,
+    curve: Curve = decay,
+    n_trials: int = 40,
+    n_steps: int = N_STEPS,
+    seed: int = 0,
+    sign: float = 1.0,
+    study: optuna.Study | None = None,
+    step_of: Callable[[int], int] = lambda i: i,
+) -> optuna.Study:
+    direction = "minimize" if sign > 0 else "maximize"
+    if study is None:
+        sampler = optuna.samplers.RandomSampler(seed=seed)
+        study = optuna.create_study(direction=direction, sampler=sampler, pruner=pruner)
+
+    def objective(trial: optuna.Trial) -> float:
+        x = trial.suggest_float("x", -1.0, 1.0)
+        for i in range(n_steps):
+            trial.report(sign * curve(x, i * N_STEPS // n_steps), step_of(i))
+            if trial.should_prune():
+                raise optuna.TrialPruned
+        return sign * curve(x, N_STEPS - 1)
+
+    study.optimize(objective, n_trials=n_trials)
+    return study
+
+
+def n_reports(study: optuna.Study) -> int:
+    return sum(len(t.intermediate_values) for t in study.get_trials(deepcopy=False))
+
+
+@pytest.fixture(scope="module")
+def past() -> list[Task]:
+    nop = optuna.pruners.NopPruner()
+    return [Task.from_study(run(nop, seed=10 + i, n_trials=100), name=str(i)) for i in range(5)]
+
+
+def test_trials_that_will_not_be_good_are_stopped_and_the_best_is_found(past: list[Task]) -> None:
+    without = run(optuna.pruners.NopPruner())
+    study = run(TransferPruner(past))
+    assert n_reports(study) < 0.6 * n_reports(without)
+    assert study.best_value == without.best_value
+
+
+def test_the_first_trials_and_those_that_check_the_others_complete(past: list[Task]) -> None:
+    study = run(TransferPruner(past))
+    states = [trial.state for trial in study.trials]
+    assert all(states[i] == TrialState.COMPLETE for i in (0, 1, 2, 6, 18))
+    assert TrialState.PRUNED in states
+
+
+def test_a_threshold_of_zero_stops_nothing(past: list[Task]) -> None:
+    study = run(TransferPruner(past, threshold=0.0), n_trials=20)
+    assert {trial.state for trial in study.trials} == {TrialState.COMPLETE}
+
+
+def test_a_maximised_metric_is_pruned_like_its_negative(past: list[Task]) -> None:
+    lowered = run(TransferPruner(past))
+    raised = run(TransferPruner(past), sign=-1.0)
+    assert [t.state for t in raised.trials] == [t.state for t in lowered.trials]
+    expected = [r.expected for r in pruning_history(lowered) if r.expected is not None]
+    negated = [r.expected for r in pruning_history(raised) if r.expected is not None]
+    np.testing.assert_allclose(negated, [-value for value in expected])
+
+
+def test_other_steps_and_another_length_change_nothing_of_substance(past: list[Task]) -> None:
+    study = run(TransferPruner(past), n_steps=120, step_of=lambda i: 500 * (i + 1))
+    assert n_reports(study) < 0.6 * 40 * 120
+    assert study.best_value == run(optuna.pruners.NopPruner()).best_value
+
+
+def test_a_study_without_a_past_is_pruned_cautiously() -> None:
+    study = run(TransferPruner(), n_trials=60)
+    pruned = [t.number for t in study.trials if t.state == TrialState.PRUNED]
+    assert pruned
+    assert study.best_value == run(optuna.pruners.NopPruner(), n_trials=60).best_value
+
+
+def test_past_studies_without_reports_are_not_used() -> None:
+    silent = optuna.create_study()
+    silent.optimize(lambda trial: trial.suggest_float("x", -1.0, 1.0), n_trials=5)
+    assert repr(TransferPruner([silent])) == "TransferPruner(0 sources, threshold=0.45)"
+
+
+def test_a_past_whose_order_turns_round_late_does_not_stop_early_losers() -> None:
+    nop = optuna.pruners.NopPruner()
+    turning = [Task.from_study(run(nop, curve=late, seed=i, n_trials=100)) for i in range(5, 10)]
+    best = run(nop, curve=late).best_value
+    assert run(TransferPruner(turning), curve=late).best_value < best + 0.05
+
+
+def noise(x: float, step: int) -> float:
+    """Return a loss that says nothing before the last ten steps."""
+    generator = np.random.default_rng([int(1e6 * abs(x)), step])
+    return float(generator.random()) + 1.0 if step < 20 else abs(x)
+
+
+def test_a_past_that_does_not_predict_the_study_loses_its_influence(past: list[Task]) -> None:
+    fitting, study = run(TransferPruner(past)), run(TransferPruner(past), curve=noise, n_trials=60)
+    early = [r.number for r in pruning_history(study) if r.step < 15]
+    assert len(early) < len([r for r in pruning_history(fitting) if r.step < 15])
+    assert all(number < 30 for number in early)
+
+
+def test_a_trial_that_diverges_is_stopped_with_that_reason(past: list[Task]) -> None:
+    def diverging(x: float, step: int) -> float:
+        return float("nan") if x > 0.0 and step >= 3 else decay(x, step)
+
+    study = run(TransferPruner(past), curve=diverging)
+    reasons = {r.reason for r in pruning_history(study) if study.trials[r.number].params["x"] > 0}
+    assert "diverged" in reasons
+    assert study.best_params["x"] <= 0.0
+
+
+def test_infinite_and_huge_losses_do_no_harm(past: list[Task]) -> None:
+    def wild(x: float, step: int) -> float:
+        if x < -0.8:
+            return float("inf")
+        return 1e18 if x > 0.8 else decay(x, step)
+
+    study = run(TransferPruner(past), curve=wild)
+    assert study.best_value == run(optuna.pruners.NopPruner(), curve=wild).best_value
+
+
+def test_failed_trials_are_compared_as_far_as_they_came(past: list[Task]) -> None:
+    def failing(x: float, step: int) -> float:
+        if step == 12 and int(1000 * abs(x)) % 3 == 0:
+            raise RuntimeError("out of memory")
+        return decay(x, step)
+
+    study = optuna.create_study(
+        sampler=optuna.samplers.RandomSampler(seed=0), pruner=TransferPruner(past)
+    )
+
+    def objective(trial: optuna.Trial) -> float:
+        x = trial.suggest_float("x", -1.0, 1.0)
+        for step in range(N_STEPS):
+            trial.report(failing(x, step), step)
+            if trial.should_prune():
+                raise optuna.TrialPruned
+        return decay(x, N_STEPS - 1)
+
+    study.optimize(objective, n_trials=40, catch=RuntimeError)
+    states = [trial.state for trial in study.trials]
+    assert TrialState.FAIL in states
+    assert TrialState.PRUNED in states
+
+
+def test_a_record_says_when_and_why_and_what_was_expected(past: list[Task]) -> None:
+    study = run(TransferPruner(past))
+    records = [r for r in pruning_history(study) if r.reason == "curve"]
+    assert records
+    for record in records:
+        trial = study.trials[record.number]
+        assert record.step == trial.last_step
+        assert record.chance is not None
+        assert record.base is not None
+        assert record.chance < 0.45 * record.base
+        assert record.expected is not None
+        assert record.deviation is not None
+        actual = decay(trial.params["x"], N_STEPS - 1)
+        assert abs(actual - record.expected) < 1.5
+
+
+def test_a_pickled_and_a_copied_pruner_decide_alike(past: list[Task]) -> None:
+    pruner = TransferPruner(past)
+    runs = [run(p) for p in (pruner, pickle.loads(pickle.dumps(pruner)), copy.deepcopy(pruner))]
+    stops = [[(t.number, t.last_step) for t in study.trials] for study in runs]
+    assert stops[0] == stops[1] == stops[2]
+
+
+def test_one_pruner_serves_several_studies(past: list[Task]) -> None:
+    pruner = TransferPruner(past)
+    stops = [[(t.number, t.last_step) for t in run(pruner).trials] for _ in range(2)]
+    assert stops[0] == stops[1]
+
+
+def test_a_study_that_is_resumed_by_another_process_goes_on(
+    past: list[Task], tmp_path: Path
+) -> None:
+    url = f"sqlite:///{tmp_path / 'studies.db'}"
+
+    def opened() -> optuna.Study:
+        return optuna.create_study(
+            study_name="s",
+            storage=url,
+            load_if_exists=True,
+            sampler=optuna.samplers.RandomSampler(seed=0),
+            pruner=TransferPruner(past),
+        )
+
+    run(TransferPruner(), study=opened(), n_trials=8, n_steps=10)
+    study = run(TransferPruner(), study=opened(), n_trials=8, n_steps=10)
+    assert TrialState.PRUNED in {trial.state for trial in study.trials[8:]}
+    task = load_tasks(url)[0]
+    assert len(task.curves) == n_reports(study)
+    assert pruning_history(study)
+
+
+def test_running_trials_of_other_workers_are_compared(past: list[Task]) -> None:
+    study = run(TransferPruner(past), n_trials=30)
+    trials = [study.ask() for _ in range(6)]
+    stopped = set()
+    for step in range(N_STEPS):
+        for trial in trials:
+            if trial.number not in stopped:
+                trial.report(0.1 * trial.number + 3.0 * np.exp(-0.3 * step), step)
+                if trial.should_prune():
+                    stopped.add(trial.number)
+    assert trials[-1].number in stopped
+
+
+def reported(study: optuna.Study, n_trials: int, *, prune: bool = True) -> int:
+    """Run a study with two objectives; return the number of reports."""
+    n = 0
+
+    def objective(trial: optuna.Trial) -> Sequence[float]:
+        nonlocal n
+        x, y = trial.suggest_float("x", 0.0, 1.0), trial.suggest_float("y", 0.0, 1.0)
+        for step in range(N_STEPS):
+            n += 1
+            slow = 3.0 * np.exp(-0.3 * step)
+            if report_values(trial, [x + y + slow, 1.0 - x + y + slow], step) and prune:
+                raise optuna.TrialPruned
+        return x + y, 1.0 - x + y
+
+    study.optimize(objective, n_trials=n_trials)
+    return n
+
+
+def two(pruner: optuna.pruners.BasePruner, seed: int) -> optuna.Study:
+    sampler = optuna.samplers.RandomSampler(seed=seed)
+    return optuna.create_study(directions=["minimize", "minimize"], sampler=sampler, pruner=pruner)
+
+
+def test_several_objectives_are_pruned_and_the_front_stays() -> None:
+    olds = [two(optuna.pruners.NopPruner(), seed) for seed in (1, 2)]
+    for old in olds:
+        reported(old, 60)
+    whole, study = two(optuna.pruners.NopPruner(), 0), two(TransferPruner(olds), 0)
+    n_whole, n = reported(whole, 40), reported(study, 40)
+    assert n < 0.8 * n_whole
+    kept = {t.number for t in study.best_trials}
+    front = {t.number for t in whole.best_trials}
+    assert len(front & kept) >= 0.7 * len(front)
+
+
+def test_as_many_values_as_objectives_are_reported() -> None:
+    trial = two(TransferPruner(), 0).ask()
+    with pytest.raises(ValueError, match="2 objectives, but 1 values"):
+        report_values(trial, [1.0], 0)
+
+
+def test_one_objective_can_be_reported_in_the_same_way() -> None:
+    study = optuna.create_study(pruner=TransferPruner())
+    trial = study.ask()
+    assert report_values(trial, [1.0], 3) is False
+    assert study.trials[0].intermediate_values == {3: 1.0}
+
+
+def test_wrong_settings_are_refused() -> None:
+    with pytest.raises(ValueError, match="threshold must be between 0 and 1, but is 2"):
+        TransferPruner(threshold=2)
+    with pytest.raises(ValueError, match="n_startup_trials must be a whole number of 1 or more"):
+        TransferPruner(n_startup_trials=0)
