@@ -260,11 +260,10 @@ def test_what_cannot_be_served_is_refused_in_a_sentence() -> None:
 # The choice listens ------------------------------------------------------------------------------
 
 
-def test_each_pair_of_results_shifts_the_weight_to_the_tasks_that_order_it_rightly() -> None:
+def test_a_pair_in_the_right_order_makes_a_task_e_times_as_probable_as_in_the_wrong_one() -> None:
     Y = np.array([[[0.0], [0.5], [1.0]], [[1.0], [0.5], [0.0]]])  # two tasks, opposite orders
     weights = task_weights(Y, np.array([[1.0], [2.0], [3.0]]))
-    odds = np.exp(2 * 0.3 * 3)  # three pairs, right in one task and wrong in the other
-    np.testing.assert_allclose(weights, [2 * odds / (1 + odds), 2 / (1 + odds)])
+    np.testing.assert_allclose(weights, 2.0 / (1.0 + np.exp(np.array([-3.0, 3.0]))))
 
 
 def test_without_two_results_or_with_equal_ones_all_tasks_weigh_the_same() -> None:

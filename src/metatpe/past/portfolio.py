@@ -21,12 +21,12 @@ The models are those of `past.models`. Nothing but the past tasks and the space 
 that have the same sources agree on the portfolio without talking to each other.
 
 While a study runs, the choice listens. S starts with the candidates that the study has evaluated
-or is evaluating, and each pair of their results makes the past tasks that put it in the right
-order more probable than those that put it in the wrong one:
+or is evaluating, and of their results each pair that a past task puts in the right order makes it
+e times as probable as one that puts it in the wrong order:
 
     s_t = sum over pairs i < i' of evaluated candidates, and over objectives j, of
           sign(y_tj(x_i) - y_tj(x_i')) sign(f_j(x_i) - f_j(x_i'))
-    w_t = M exp(0.3 s_t) / sum_u exp(0.3 s_u)                       takes the place of 1 in V
+    w_t = M exp(s_t / 2) / sum_u exp(s_u / 2)                       takes the place of 1 in V
 
 Shapes: candidates X (C, d), predictions Y (M, C, m), directions (L, m), values (M, L), results
 f (n, m), weights w (M,).
@@ -54,7 +54,6 @@ from metatpe.tpe.pareto import order
 
 _N_DIRECTIONS = 64
 _LEAST_GAIN = 0.01
-_LISTENING = 0.3  # per pair of results
 _N_BEST = 200  # candidates out of the past tasks, but at least one of each up to `_MAX_BEST`
 _MAX_BEST = 500
 _MAX_ENTRIES = 1 << 21  # of (tasks, directions, candidates) at a time
@@ -352,5 +351,5 @@ def task_weights(Y: Floats, results: Floats) -> Floats:  # (M, n, m), (n, m) -> 
     with np.errstate(invalid="ignore"):  # two infinite results: inf - inf
         observed = np.nan_to_num(np.sign(results[first] - results[second]))
     agreement = np.einsum("tpj,pj->t", np.sign(Y[:, first] - Y[:, second]), observed)
-    weights = np.exp(_LISTENING * (agreement - agreement.max()))
+    weights = np.exp((agreement - agreement.max()) / 2)
     return np.asarray(len(Y) * weights / weights.sum())
