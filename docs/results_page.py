@@ -1,6 +1,7 @@
-"""Write docs/results.md, and the comparison in README.md, from the runs in docs/results.
+"""Write docs/results.md, and the numbers in README.md, from the runs in docs/results.
 
     python docs/results_page.py            # after docs/results or a template has changed
+    python docs/results_page.py --picture  # draws README's picture, too
     python docs/results_page.py --check    # exit status 1 if a page is not up to date
 
 The templates are docs/results.in.md and docs/comparison.in.md: Markdown with Python expressions in
@@ -41,6 +42,13 @@ EXPRESSION = re.compile(r"{{(.*?)}}")
 LATER = AT[1:]  # evaluations after which methods differ that share their first configurations
 FIRST = (1, 2, 3, 5, 10)
 FEW = (10, 20, 50, 100)
+SUITES = {"hpolib": "HPOlib: neural networks", "nmt": "NMT-Bench: machine translation"}
+TPE = "optuna-tpe-multivariate"
+REACH = {  # the curves of README's picture
+    "transfer": ("TransferSampler, with past studies", "#0072B2"),
+    f"{TPE}+warm": ("Optuna's TPE, five past bests enqueued", "#E69F00"),
+    TPE: ("Optuna's TPE", "#999999"),
+}
 ROUNDING = 1e-12  # the same points in another order have hypervolumes that differ by less
 
 
@@ -198,6 +206,11 @@ class Runs:
             for n in at
         )
 
+    def evaluations_to_reach(self, name: str, against: str, place: str, n: int) -> int:
+        """Return after how many evaluations the mean of `name` is that of `against` after n."""
+        wanted = self.mean(against, place, [n]).values[0]
+        return next(k for k in range(1, n + 1) if self.mean(name, place, [k]).values[0] >= wanted)
+
     def per_dataset(self, name: str, suite: str, n: int) -> Numbers:
         """Return the mean over seeds on each dataset of a suite."""
         means = [self.mean(name, problem, [n]).values[0] for problem in expand(suite)]
@@ -347,17 +360,45 @@ def pages(runs: Runs) -> dict[Path, str]:
     }
 
 
+def draw_reach(runs: Runs, file: Path) -> None:
+    """Draw how soon TransferSampler reaches what Optuna's TPE reaches in 100 evaluations."""
+    from matplotlib import pyplot as plt
+
+    figure, axes = plt.subplots(1, 2, figsize=(9.0, 3.4), layout="constrained", sharex=True)
+    at = range(1, 101)
+    for axis, (suite, title) in zip(axes, SUITES.items(), strict=True):
+        for method, (label, color) in REACH.items():
+            axis.plot(at, runs.mean(method, suite, at).values, label=label, color=color, lw=2)
+        n = runs.evaluations_to_reach("transfer", TPE, suite, 100)
+        level = runs.mean(TPE, suite, [100]).values[0]
+        axis.plot([n, 100], [level, level], color="#666666", lw=1, ls="--")
+        axis.annotate(
+            f"{n} trials", (n, level), (n + 12, level - 0.12), arrowprops={"arrowstyle": "->"}
+        )
+        axis.set(title=title, xlabel="trials", ylim=(0.6, 1.0), xlim=(0, 100))
+        axis.grid(alpha=0.3)
+    axes[0].set_ylabel("normalised hypervolume")
+    axes[1].legend(loc="lower right", frameon=False)
+    figure.savefig(file, dpi=110)
+    plt.close(figure)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--check", action="store_true", help="write nothing, exit 1 if it would")
-    only_checks = parser.parse_args().check
-    wanted = pages(Runs(read_results(DOCS / "results").traces))
+    parser.add_argument("--picture", action="store_true", help="draw README's picture, too")
+    arguments = parser.parse_args()
+    only_checks = arguments.check
+    runs = Runs(read_results(DOCS / "results").traces)
+    wanted = pages(runs)
     stale = {page: text for page, text in wanted.items() if page.read_text("utf-8") != text}
     for page, text in stale.items():
         if only_checks:
             sys.exit(f"{page.relative_to(ROOT)} is not up to date; run: {COMMAND}")
         page.write_text(text, "utf-8")
         print(f"Wrote {page.relative_to(ROOT)}.")
+    if arguments.picture:
+        draw_reach(runs, DOCS / "figures" / "reach.png")
 
 
 if __name__ == "__main__":

@@ -18,9 +18,8 @@ def test_the_code_of_the_readme_runs(
     store_past(tmp_path)
     run(README)
     printed = capsys.readouterr().out
-    assert len(python_blocks(README)) == 3
-    assert "0 warm_start {}" in printed
-    assert re.search(r"acquisition {'target': .*'past': ", printed)
+    assert len(python_blocks(README)) == 2
+    assert re.search(r"\d+ configurations on the Pareto front", printed)
     assert "Task('runs', 2 observations, 2 parameters, 2 objectives)" in printed
 
 

@@ -124,7 +124,7 @@ def test_another_name_of_a_sampler_is_said_with_those_that_there_are() -> None:
     answer = tune(write_function(), "--sampler", "tpe")
     assert answer.code == 2
     said = " ".join(answer.err.replace("│", "").split())  # out of its box
-    assert "'tpe' is not one of 'meta-tpe', 'transfer'." in said
+    assert "'tpe' is not one of 'auto', 'meta-tpe', 'transfer'." in said
     assert not Path("studies.db").exists()
 
 

@@ -21,7 +21,7 @@ from optuna.trial import create_trial
 from metatpe.bench.metrics import hypervolume_curve
 from metatpe.bench.problems import Problem, get_problem, get_suite
 from metatpe.past.read.studies import load_tasks
-from metatpe.samplers.meta_tpe import MetaTPESampler
+from metatpe.samplers.transfer import TransferSampler
 from metatpe.space import Floats
 from metatpe.study.record import TransferRecord, transfer_history
 
@@ -72,8 +72,8 @@ def run_demo(database: Path, n_trials: int, seed: int, step: Step) -> Demo:
     problem = get_problem(TARGET_PROBLEM)
     sources = load_tasks(storage, [_study_name(p, seed) for p in past])
     samplers = {
-        "with the past": MetaTPESampler(sources, seed=seed),
-        "without": MetaTPESampler(seed=seed),
+        "with the past": TransferSampler(sources, seed=seed),
+        "without": TransferSampler(seed=seed),
     }
     with_past, without = (
         _tune(storage, problem, label, sampler, n_trials, seed, step)
@@ -122,7 +122,7 @@ def _tune(
     storage: RDBStorage,
     problem: Problem,
     label: str,
-    sampler: MetaTPESampler,
+    sampler: TransferSampler,
     n_trials: int,
     seed: int,
     step: Step,

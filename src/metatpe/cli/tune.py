@@ -35,7 +35,7 @@ from metatpe.tuning.claims import is_done
 from metatpe.tuning.hope import HopelessError
 from metatpe.tuning.objective import parse
 from metatpe.tuning.patience import DEFAULT_PATIENCE
-from metatpe.tuning.tuner import SamplerName, Tuner, Tuning
+from metatpe.tuning.tuner import SAMPLERS, SamplerChoice, Tuner, Tuning
 from metatpe.tuning.worker import ERROR
 from metatpe.viz.style import value_text
 from metatpe.viz.weights import described
@@ -61,12 +61,13 @@ def tune(
         ),
     ] = None,
     sampler: Annotated[
-        SamplerName,
+        SamplerChoice,
         typer.Option(
-            help="`transfer` where an evaluation takes a minute or more, or where there will be "
-            "fewer than a few hundred; `meta-tpe` otherwise, with suggestions in milliseconds."
+            help="`transfer` (TransferSampler) makes the most of each evaluation, `meta-tpe` "
+            "(MetaTPESampler) suggests in milliseconds. `auto` is `transfer`, but `meta-tpe` for "
+            "more than 1000 trials, or where evaluations of the study took less than 0.5 s."
         ),
-    ] = "meta-tpe",
+    ] = "auto",
     direction: Directions = None,
     objective: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="What the objectives are called.")
@@ -178,6 +179,7 @@ class _View:
         past = ", ".join(tuner.sources) if tuner.sources else "none"
         where = f"{self._tuning.study} in {masked(self._tuning.storage)}"
         self.message(f"study {where}, past studies: {past}")
+        self.message(f"sampler: {SAMPLERS[tuner.sampler].__name__}, {tuner.why}")
         directions, names = tuner.objectives
         named = [f"{way} {name}" for way, name in zip(directions, names, strict=False)]
         self.message(f"objectives: {', '.join(named or directions)}")

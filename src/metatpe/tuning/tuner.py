@@ -21,6 +21,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from multiprocessing.connection import wait
 from pathlib import Path
+from statistics import median
 from typing import Any, Literal
 
 import optuna
@@ -64,10 +65,14 @@ from metatpe.tuning.worker import (
 from metatpe.words import counted
 
 SamplerName = Literal["meta-tpe", "transfer"]
+SamplerChoice = Literal["auto", "meta-tpe", "transfer"]
 SAMPLERS: dict[SamplerName, type[MetaTPESampler] | type[TransferSampler]] = {
     "meta-tpe": MetaTPESampler,
     "transfer": TransferSampler,
 }
+_LONG = 1000  # trials, for which the suggestions of TransferSampler take too long
+_FAST = 0.5  # seconds of an evaluation, which TransferSampler needs for a suggestion
+_MIN_TIMED = 5  # finished trials whose durations say how long an evaluation takes
 _N_EARLY_DEATHS = 5  # processes that die one after the other before they have a trial end a run
 _SECONDS_TO_STOP = 5.0  # that a storage may be away when a run is stopped
 _UNTIL_NEXT_TURN = 0.1  # seconds, while another run begins a trial
@@ -80,7 +85,7 @@ class Tuning:
     objective: Function | Command
     storage: str
     study: str
-    sampler: SamplerName = "meta-tpe"
+    sampler: SamplerChoice = "auto"
     past: tuple[str, ...] = ()  # names or patterns of past studies
     directions: tuple[str, ...] = ()  # none: those of the study, of past studies, or minimize
     names: tuple[str, ...] = ()  # of the objectives
@@ -159,7 +164,8 @@ class Tuner:
             tuple(direction.name.lower() for direction in like.directions),
             tuple(like.metric_names or ()),
         )
-        return SAMPLERS[tuning.sampler](sources, search_space=space, seed=tuning.seed)
+        self.sampler, self.why = choose_sampler(tuning, known)
+        return SAMPLERS[self.sampler](sources, search_space=space, seed=tuning.seed)
 
     def run(self) -> Study:
         """Tune the study until it has its trials, the time is over, or Ctrl-C; return it.
@@ -357,6 +363,19 @@ class Tuner:
 def _dismiss(workers: Sequence[WorkerProcess]) -> None:
     for worker in workers:
         worker.dismiss()
+
+
+def choose_sampler(tuning: Tuning, known: Study | None) -> tuple[SamplerName, str]:
+    """Return the sampler of a run, and why it is this one."""
+    if tuning.sampler != "auto":
+        return tuning.sampler, "as asked for"
+    if tuning.n_trials > _LONG:
+        return "meta-tpe", f"the study is to have more than {_LONG} trials"
+    trials = known.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)) if known else []
+    seconds = [t.duration.total_seconds() for t in trials if t.duration is not None]
+    if len(seconds) >= _MIN_TIMED and median(seconds) < _FAST:
+        return "meta-tpe", f"an evaluation takes {median(seconds):.2g} s, less than a suggestion"
+    return "transfer", "it makes the most of each evaluation"
 
 
 def _like_the_past(tuning: Tuning) -> Tuning:
