@@ -116,7 +116,7 @@ def test_a_notebook_runs_and_shows_its_plots(notebook: Path, tmp_path: Path) -> 
 
 def test_every_example_is_run_by_a_test() -> None:
     scripts = {path.stem for path in EXAMPLES.glob("[!_]*.py")}
-    assert scripts == {*SHORT, "ray_tune"}
+    assert scripts == {*SHORT, "pruning", "ray_tune"}
 
 
 def test_a_search_that_finds_more_has_the_larger_hypervolume(

@@ -306,6 +306,9 @@ class Space:
         self._distributions = dict(distributions)
         self._columns = {name: _Column(name, d) for name, d in self._distributions.items()}
 
+    def __reduce__(self) -> tuple[type[Space], tuple[dict[str, BaseDistribution]]]:
+        return Space, (self._distributions,)  # the rest follows from them
+
     @property
     def names(self) -> tuple[str, ...]:
         """The parameters, in the order of the columns."""

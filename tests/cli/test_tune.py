@@ -369,12 +369,12 @@ def test_a_past_of_which_nothing_is_left_is_refused(arguments: list[str], senten
     assert optuna.get_all_study_names(url) == ["empty", "old"]
 
 
-def test_an_objective_with_another_number_of_values_is_stopped_at_the_first_trial() -> None:
+def test_an_objective_with_another_number_of_values_leaves_no_study_that_blocks_the_next() -> None:
     arguments = ("--study", "new", "--storage", "sqlite:///studies.db", "--trials", 50)
     said = refusal("tune", write_function(), *arguments)
     assert "The number of the values 2 did not match the number of the objectives 1" in said
-    assert "Study 'new' has 1 objective; give --direction once per value" in said
-    assert len(study_of().trials) == 1
+    assert tune(write_function(), *arguments[:-1], 4, *TWO).code == 0
+    assert len(study_of().trials) == 4
 
 
 # Bad input

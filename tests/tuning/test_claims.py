@@ -14,9 +14,9 @@ from metatpe.tuning.claims import (
     STOPPED,
     Turn,
     abandoned,
-    counted,
     give_sign_of_life,
     is_surplus,
+    trials_that_count,
     withdraw,
 )
 from metatpe.tuning.owner import ALIVE, Owner, claim, this_process
@@ -47,7 +47,7 @@ def test_what_has_ended_and_what_runs_counts() -> None:
         trial(7, RUNNING, this_process("own")),
         trial(8, RUNNING),
     ]
-    assert [t.number for t in counted(trials, "own", own=[6])] == [0, 1, 4, 6]
+    assert [t.number for t in trials_that_count(trials, "own", own=[6])] == [0, 1, 4, 6]
 
 
 def test_of_trials_that_begin_together_the_first_ones_stay() -> None:

@@ -50,6 +50,7 @@ class Start:
     n: int
     configurations: Sequence[First] = ()
     n_drawn: int = 0  # configurations before the reserve
+    n_served: int = 0  # trials that need no reserve
 
     def order_for(self, index: int) -> list[int]:
         """Return the configurations that trial `index` of the start tries, by their index.
@@ -58,7 +59,8 @@ class Start:
         different ones; last those that belong to later trials.
         """
         n, n_all = self.n, len(self.configurations)
-        candidates = [index, n + index, *range(n, n_all), *range(index + 1, n)]
+        own = n + max(0, index - self.n_served)
+        candidates = [index, own, *range(n, n_all), *range(index + 1, n)]
         return [i for i in candidates if i < n_all and self.configurations[i].params]
 
 
@@ -72,17 +74,22 @@ def draw(tasks: Sequence[Task], n: int) -> Start:
     return Start(n, pool + reserve, len(pool))
 
 
-def portfolio_start(members: Mapping[int, Member], drawn: Start) -> Start:
+def portfolio_start(
+    members: Mapping[int, Member], drawn: Start, portfolio: Sequence[Member]
+) -> Start:
     """Return the start with a portfolio, and what would be drawn as its reserve.
 
     Args:
         members: By the trial of the start that gets it.
         drawn: The start without a portfolio.
+        portfolio: The portfolio before any result. It is not in the reserve: a trial that began
+            at the same time may have chosen from it.
     """
     firsts = {i: First(m.params, m.serves, "portfolio") for i, m in members.items()}
     # The reserve has the same place in every start: workers know its entries by their index.
     placed = [firsts.get(i, First({})) for i in range(drawn.n)]
-    return Start(drawn.n, [*placed, *drawn.configurations], drawn.n)
+    reserve = _distinct(drawn.configurations, {_key(First(m.params)) for m in portfolio})
+    return Start(drawn.n, [*placed, *reserve], drawn.n, len(portfolio))
 
 
 def reversed_start(tasks: Sequence[Task], n: int) -> Start:

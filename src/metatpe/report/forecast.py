@@ -42,6 +42,7 @@ from metatpe.viz.ticks import spans_decades
 N_SHOWN = 3  # configurations
 N_NEXT = 10  # trials that the gain is estimated for
 MIN_TRIALS = N_NEXT + 5  # finished, for a model and for the last ten
+_LARGEST = 1e150  # losses whose squares are still numbers
 _MAX_OBJECTIVES = 4  # more take long
 _MAX_PAST = 10  # past studies that inform the model
 _N_DRAWS = 400
@@ -87,6 +88,8 @@ def forecast(study: Study, tasks: Sequence[Task], sampler: SamplerName) -> Forec
     is_done = np.isfinite(own.losses).all(axis=1) & (own.violation <= 0.0)
     space = Space(used_distributions(study.get_trials(deepcopy=False)))
     if is_done.sum() < MIN_TRIALS or len(study.directions) > _MAX_OBJECTIVES or not len(space):
+        return None
+    if np.abs(own.losses[is_done]).max() > _LARGEST:
         return None
     try:
         choices = next_batch(study, tasks, N_NEXT, sampler=sampler, seed=0)

@@ -32,7 +32,7 @@ from metatpe.distributions import are_same
 from metatpe.gp.threads import one_thread
 from metatpe.html import table
 from metatpe.past.known import Past
-from metatpe.past.portfolio import Candidates, Tried, joined_space
+from metatpe.past.portfolio import Candidates, Member, Tried, joined_space
 from metatpe.past.read.studies import as_tasks
 from metatpe.past.start import First, Start, draw, portfolio_start
 from metatpe.past.task import Task
@@ -354,16 +354,19 @@ class PastSampler(BaseSampler):
 
         past, names = self.past_in(space), moment.objective_names
         if not past.names:
-            return portfolio_start({}, self._start)
-        candidates = self._cache.candidates.get(space, lambda: Candidates(past, names))
+            return portfolio_start({}, self._start, [])
+        candidates, portfolio = self._cache.portfolios.get(
+            space, lambda: _portfolio_of(Candidates(past, names), self._start.n)
+        )
         if not self.rules.listen:
-            return portfolio_start(dict(enumerate(candidates.members(self._start.n))), self._start)
+            return portfolio_start(dict(enumerate(portfolio)), self._start, portfolio)
         # Trials that began before this one, but have not chosen yet, will take the next best ones:
         # each knows which is its own, although it does not see what the others choose.
         n_chosen = sum(i < self.n_firsts for i in moment.taken_starts)
         n_ahead = max(0, index - n_chosen)
         members = candidates.members(n_ahead + 1, [Tried(*one) for one in moment.tried])
-        return portfolio_start(dict(zip([index], members[n_ahead:], strict=False)), self._start)
+        own = dict(zip([index], members[n_ahead:], strict=False))
+        return portfolio_start(own, self._start, portfolio)
 
     def first_fitting(
         self,
@@ -436,6 +439,10 @@ class PastSampler(BaseSampler):
         return len(moment.space) > 0 and (bool(self._search_space) or moment.is_space_known)
 
 
+def _portfolio_of(candidates: Candidates, n: int) -> tuple[Candidates, list[Member]]:
+    return candidates, candidates.members(n)
+
+
 class _Cache:
     """What a sampler remembers between calls; a pickle or a copy starts without it."""
 
@@ -445,7 +452,7 @@ class _Cache:
         self.lock = threading.RLock()
         self.entropy: tuple[int, int] | None = None  # (process, entropy)
         self.pasts: Recent[Space, Past] = Recent(n_spaces)
-        self.candidates: Recent[Space, Candidates] = Recent(_MAX_CACHED)
+        self.portfolios: Recent[Space, tuple[Candidates, list[Member]]] = Recent(_MAX_CACHED)
         self.warnings: set[str] = set()
         self._histories: WeakKeyDictionary[BaseStorage, Recent[int, History]] = WeakKeyDictionary()
         self._last_space: tuple[Mapping[str, BaseDistribution], Space] | None = None
