@@ -66,11 +66,13 @@ def test_transfer_methods_and_warm_ones_start_from_the_same_warm_starts(method: 
     assert first_suggestions(method, seed=3) == expected
 
 
-@pytest.mark.parametrize(("method", "n"), [("meta-tpe-portfolio", 5), ("transfer", 3)])
-def test_a_portfolio_starts_the_samplers_as_users_have_them(method: str, n: int) -> None:
-    expected = [dict(member.params) for member in portfolio(start(seed=3).past, k=n)]
-    assert 3 <= len(expected) <= n
-    assert first_suggestions(method, seed=3)[: len(expected)] == expected
+def test_a_portfolio_starts_the_samplers_as_users_have_them() -> None:
+    expected = [dict(member.params) for member in portfolio(start(seed=3).past, k=5)]
+    found = first_suggestions("meta-tpe-portfolio", seed=3)
+    # From the third on, results decide on the rest of the portfolio.
+    assert found[:2] == expected[:2]
+    assert found != expected
+    assert first_suggestions("transfer", seed=3) == found
 
 
 def test_only_warm_start_begins_with_the_best_tenth_of_each_past_task() -> None:
