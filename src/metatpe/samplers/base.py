@@ -237,7 +237,9 @@ class PastSampler(BaseSampler):
             return False
         with self._cache.lock:
             now = self._moment(study, moment.trial, moment.space)
-            if plan.start is not None and now.is_start_of_others(plan.start):
+            if plan.start is not None and (
+                now.is_start_of_others(plan.start) or now.is_given_to_others(plan.params)
+            ):
                 return True
             return was_new and not self._is_new(now, plan)
 
@@ -381,6 +383,8 @@ class PastSampler(BaseSampler):
         for i, first in numbered:
             if i in moment.taken_starts:
                 continue
+            if not len(space) and moment.is_given_to_others(first.params):
+                continue  # in a known space, new ones are told apart below
             fitting = space.fit(first.params)
             params = {**first.params, **filling, **fitting}
             # A source without a shared parameter has nothing to start from.

@@ -146,6 +146,14 @@ class Moment:
         """Return whether another trial has this first configuration too, dead workers apart."""
         return index in self._given_to(t for t in self.everyone if t.number != self.trial.number)
 
+    def is_given_to_others(self, params: Mapping[str, Any]) -> bool:
+        """Return whether another trial has exactly these parameters, dead workers apart."""
+        return any(
+            _known_params(t) == params
+            for t in self.everyone
+            if t.number != self.trial.number and not (t in self._others and self._is_stale(t))
+        )
+
     def _given_to(self, trials: Iterable[FrozenTrial]) -> set[int]:
         stale = {t.number for t in self._others if self._is_stale(t)}
         return {start_of(t) for t in trials if t.number not in stale} - {-1}
