@@ -1,8 +1,7 @@
 """One thread for linear algebra while a configuration is chosen.
 
 The matrices of a suggestion are small. With more threads they are multiplied no faster, and where
-other processes need the cores, as the workers of a study do, the threads wait for each other: a
-suggestion can take many times as long.
+other processes need the cores, as the workers of a study do, the threads wait for each other.
 """
 
 from __future__ import annotations
