@@ -141,3 +141,11 @@ def test_a_column_whose_observations_are_divided_does_not_tell_the_use_of_anothe
     agree[0, np.arange(23), np.arange(23)] = 0.0
     # Of the others of its kind, as many use it as do not: the first two are not told.
     assert _column_weights(agree, is_used, np.array([True])) is None
+
+
+def test_what_each_observation_does_alone_is_no_rule(rng: np.random.Generator) -> None:
+    space = Space({"id": CategoricalDistribution(range(40)), "m": UNIT})
+    X = space.columns.snap(np.stack([(np.arange(40) + 0.5) / 40, rng.random(40)], axis=1))
+    X[rng.permutation(40)[:20], 1] = NAN
+    candidates = np.where(np.isnan(X), 0.5, X)
+    np.testing.assert_array_equal(Branches.of(space.columns, X, X[:0])(candidates), candidates)

@@ -13,7 +13,7 @@ from scipy.optimize import approx_fprime
 from scipy.stats import multivariate_normal, norm
 
 from metatpe import Space
-from metatpe.gp.kernels import ROUGH, SMOOTH, Kernel
+from metatpe.gp.kernels import matern
 from metatpe.gp.process import (
     Encoder,
     GaussianProcess,
@@ -75,9 +75,6 @@ def test_the_fit_is_the_most_probable_one_by_the_likelihood_of_gpytorch(
         assert log_posterior(best[0], best[1], best[2] + step) < highest
 
 
-BOTH_KERNELS = pytest.mark.parametrize("kernel", [SMOOTH, ROUGH], ids=lambda k: k.name)
-
-
 def some_pairs(n: int, rng: np.random.Generator, *unused: int) -> tuple[Pairs, Floats]:
     """Return the pairs of random observations of the mixed space, and their features."""
     features = ENCODE(random_points(MIXED.columns, n, rng))
@@ -85,43 +82,38 @@ def some_pairs(n: int, rng: np.random.Generator, *unused: int) -> tuple[Pairs, F
     return Pairs.of(features, ENCODE.owner, is_used), features
 
 
-@BOTH_KERNELS
 @pytest.mark.parametrize("n", [1, 2, 20])
 @pytest.mark.parametrize("unused", [(), (1, 4)])
 def test_the_gradient_of_the_fit_is_that_of_finite_differences(
-    n: int, unused: tuple[int, ...], kernel: Kernel, rng: np.random.Generator
+    n: int, unused: tuple[int, ...], rng: np.random.Generator
 ) -> None:
     pairs, _ = some_pairs(n, rng, *unused)
     y, d = locked(rng.normal(size=n)), len(MIXED) - len(unused)
     for _ in range(3):
         theta = locked(np.append(rng.normal(size=d), rng.uniform(-6.0, -1.0)))
         by_difference = approx_fprime(
-            theta, lambda t: _negative_log_posterior(t, pairs, y, kernel)[0], 1e-6
+            theta, lambda t: _negative_log_posterior(t, pairs, y)[0], 1e-6
         )
-        found = _negative_log_posterior(theta, pairs, y, kernel)[1]
+        found = _negative_log_posterior(theta, pairs, y)[1]
         np.testing.assert_allclose(found, by_difference, rtol=1e-4, atol=1e-4)
 
 
-@BOTH_KERNELS
 def test_what_a_fit_minimises_is_the_posterior_density_of_its_settings(
-    kernel: Kernel, rng: np.random.Generator
+    rng: np.random.Generator,
 ) -> None:
     pairs, features = some_pairs(15, rng)
     y = rng.normal(size=15)
 
     def brute_force(theta: Floats) -> float:
         points = features * pairs.scale(theta[:-1])
-        C = kernel.value(squared_distances(points, points)) + np.exp(theta[-1]) * np.eye(15)
+        C = matern(squared_distances(points, points)) + np.exp(theta[-1]) * np.eye(15)
         a2 = (y @ np.linalg.solve(C, y) + 6.0) / (15 + 6.0)
         density = multivariate_normal.logpdf(y, cov=a2 * C) - 3.0 * np.log(a2) - 3.0 / a2
         density += norm.logpdf(theta[:-1], np.log(np.sqrt(5) / 2), 1.0).sum()
         return float(-density - norm.logpdf(theta[-1], -6.0, 2.0))
 
     thetas = rng.normal(size=(4, 6)) - 0.5
-    found = [
-        _negative_log_posterior(theta, pairs, y, kernel)[0] - brute_force(theta)
-        for theta in thetas
-    ]
+    found = [_negative_log_posterior(theta, pairs, y)[0] - brute_force(theta) for theta in thetas]
     np.testing.assert_allclose(found, found[0])  # up to a constant
 
 
@@ -202,7 +194,7 @@ def test_a_column_that_a_task_never_used_changes_no_prediction(rng: np.random.Ge
 def test_the_amplitude_is_the_most_probable_one(rng: np.random.Generator) -> None:
     X, y = random_points(MIXED.columns, 12, rng), locked(rng.normal(size=12))
     scale, noise = np.ones(len(ENCODE.owner)), 0.1
-    C = SMOOTH.value(squared_distances(ENCODE(X), ENCODE(X))) + noise * np.eye(12)
+    C = matern(squared_distances(ENCODE(X), ENCODE(X))) + noise * np.eye(12)
     q = y @ np.linalg.solve(C, y)
     model = GaussianProcess.of(ENCODE(X), y, scale, noise)
     assert model.amplitude == pytest.approx((q + 6.0) / (12 + 6.0))

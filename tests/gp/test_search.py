@@ -1,11 +1,12 @@
 """The search for the best configuration of a mixed space."""
 
 import numpy as np
+import pytest
 from helpers import MIXED, NAN, random_points
 from optuna.distributions import CategoricalDistribution, FloatDistribution
 
 from metatpe import Space
-from metatpe.gp.search import Allowed, Score, candidates, climb
+from metatpe.gp.search import Allowed, Score, _near, candidates, climb
 from metatpe.space import Columns, Floats, Mask
 
 X_NONE = np.empty((0, len(MIXED)))
@@ -84,3 +85,11 @@ def test_of_very_many_choices_only_some_are_scored_and_a_good_one_is_kept(
     assert found[0] == good[0, 0]
     assert abs(found[1] - 0.3) < 0.05
     assert sum(scored) < 2000
+
+
+def test_half_of_the_moves_stay_near_and_half_go_anywhere(rng: np.random.Generator) -> None:
+    columns = Space({"x": FloatDistribution(0.0, 1.0)}).columns
+    moved = _near(columns, np.array([[0.5]]), 40_000, rng)[:, 0]
+    # Of uniform ones a fifth lies so far away, of the others hardly any.
+    assert (np.abs(moved - 0.5) > 0.4).mean() == pytest.approx(0.1, abs=0.006)
+    assert moved.std() == pytest.approx(np.sqrt((1 / 12 + 0.01) / 2), rel=0.02)

@@ -5,7 +5,7 @@ import pytest
 from helpers import INF
 from scipy.stats import norm
 
-from metatpe.gp.transform import scores
+from metatpe.gp.transform import deviation_on, scores
 
 
 def test_losses_that_are_close_to_normal_are_standardised(rng: np.random.Generator) -> None:
@@ -40,6 +40,15 @@ def test_a_constant_objective_is_zero_everywhere(losses: list[float]) -> None:
     np.testing.assert_array_equal(scores(y, np.zeros(len(y))), np.zeros_like(y))
 
 
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
+def test_a_loss_of_zero_has_no_logarithm_and_a_score(sign: float) -> None:
+    y = sign * np.array([[0.0], [1e-3], [1.0], [1e3], [1e6]])
+    with np.errstate(all="raise"):
+        z = scores(y, np.zeros(5))[:, 0]
+    assert np.isfinite(z).all()
+    assert (np.argsort(z) == np.argsort(y[:, 0])).all()
+
+
 def test_losses_of_the_size_of_the_largest_float_do_not_overflow() -> None:
     assert np.isfinite(scores(np.array([[-1.7e308], [1.7e308], [0.0]]), np.zeros(3))).all()
 
@@ -47,3 +56,18 @@ def test_losses_of_the_size_of_the_largest_float_do_not_overflow() -> None:
 def test_huge_losses_of_both_signs_keep_their_scale() -> None:
     y = np.array([[-1.5], [-0.4], [0.1], [0.5], [1.5]])
     np.testing.assert_allclose(scores(y * 1e308, np.zeros(5)), scores(y, np.zeros(5)))
+
+
+def test_a_deviation_is_scaled_like_the_losses(rng: np.random.Generator) -> None:
+    y = rng.normal(5.0, 3.0, size=200)
+    deviation = np.where(np.arange(200) < 20, 0.1, 0.0)
+    found = deviation_on(scores(y[:, None], np.zeros(200))[:, 0], y, deviation)
+    inside = (y[:20] > y.min() + 0.1) & (y[:20] < y.max() - 0.1)
+    np.testing.assert_allclose(found[:20][inside], 0.1 / y.std())
+    assert not found[20:].any()
+
+
+def test_a_deviation_beyond_the_last_loss_counts_on_the_other_side() -> None:
+    y, z = np.array([1.0, 2.0, 3.0, INF]), np.array([-1.0, 0.0, 1.0, 1.0])
+    np.testing.assert_allclose(deviation_on(z, y, np.array([0.0, 0.5, 1.0, 0.0])), [0, 0.5, 1, 0])
+    assert not deviation_on(z, np.full(4, INF), np.ones(4)).any()

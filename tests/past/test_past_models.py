@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from helpers import INF, MIXED, NAN, locked, random_points, task_of, without
-from optuna.distributions import FloatDistribution
 
 from metatpe import Space, Task
 from metatpe.gp.models import MAX_OBSERVATIONS, fit_all
@@ -27,13 +26,13 @@ def test_a_task_is_fitted_when_it_is_first_asked_for_and_once(
 ) -> None:
     n_fitted: list[int] = []
 
-    def counted(encoder, X, y, kernels):  # type: ignore[no-untyped-def]
+    def counted(encoder, X, y):  # type: ignore[no-untyped-def]
         n_fitted.append(len(X))
-        return fit_all(encoder, X, y, kernels)
+        return fit_all(encoder, X, y)
 
     monkeypatch.setattr(models_module, "fit_all", counted)
     tasks = [task_of("t", MIXED, n, two_losses, rng) for n in (10, 12, 14)]
-    models = Past(tasks, MIXED).models((), is_smooth=True)
+    models = Past(tasks, MIXED).models(())
     assert n_fitted == []
     models.of([1])
     models.best([1])
@@ -43,7 +42,7 @@ def test_a_task_is_fitted_when_it_is_first_asked_for_and_once(
 
 def test_the_models_are_those_of_the_scores(rng: np.random.Generator) -> None:
     task = task_of("t", MIXED, 15, two_losses, rng)
-    models = Past([task], MIXED).models((), is_smooth=True)
+    models = Past([task], MIXED).models(())
     features = models.encoder(random_points(MIXED.columns, 5, rng))
     y = scores(task.losses, task.violation)
     for own, expected in zip(models.of([0])[0], fit_all(models.encoder, task.X, y), strict=True):
@@ -101,33 +100,3 @@ def test_what_failed_is_as_bad_as_the_worst_and_never_among_the_best() -> None:
     middle, first = model.mean(models.encoder(np.array([[0.3], [0.1]])))
     assert middle < first
     assert not np.isnan(model.mean(models.encoder(np.array([[NAN]])))).any()
-
-
-def test_the_kernel_of_each_objective_is_the_one_that_makes_the_past_more_probable(
-    rng: np.random.Generator,
-) -> None:
-    space = Space({"x": FloatDistribution(0, 1)})
-
-    def jumps(X: np.ndarray) -> np.ndarray:
-        walk = np.random.default_rng(1).normal(size=2000).cumsum() / 20
-        return np.column_stack([np.sin(5.0 * X[:, 0]), walk[(X[:, 0] * 1999).astype(int)]])
-
-    tasks = [task_of(f"t{i}", space, 60, jumps, rng) for i in range(3)]
-    models = Past(tasks, space).models(())
-    assert models.rough_odds[0] < 0.0 < models.rough_odds[1]
-    assert [m.kernel.name for m in models.of([0])[0]] == ["smooth", "rough"]
-    others = Past(tasks, space).models((), is_smooth=True)
-    assert [m.kernel.name for m in others.of([0])[0]] == ["smooth", "smooth"]
-
-
-@pytest.mark.parametrize(("n_whole", "n_modelled"), [(4, 12), (5, 5), (12, 12)])
-def test_observations_that_lost_a_value_are_modelled_only_where_few_others_are_left(
-    n_whole: int, n_modelled: int, rng: np.random.Generator
-) -> None:
-    wide = Space({name: FloatDistribution(0, 1) for name in "xyz"})
-    narrow = Space({**wide.distributions, "x": FloatDistribution(0, 0.5)})
-    X = rng.random((12, 3))
-    X[:, 0] = np.where(np.arange(12) < n_whole, 0.25, 0.75)
-    past = Past([Task("old", wide, X, rng.random((12, 1)))], narrow)
-    (((model,),),) = (past.models(()).of([0]),)
-    assert len(model.points) == n_modelled

@@ -7,15 +7,17 @@ from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
+import optuna
 import pytest
 from helpers import MIXED, locked, random_points, task_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from optuna.distributions import FloatDistribution
 from optuna.trial import FrozenTrial, create_trial
 from scipy.stats import mannwhitneyu, norm
 from studies import ONE, new_study, random_sampler
 
-from metatpe import Task
+from metatpe import MetaTPESampler, Task, transfer_history
 from metatpe.past.known import Past
 from metatpe.samplers.densities import DensityRatio, judged
 from metatpe.samplers.guards import MIN_GOOD, N_JUDGED, Rules, chance_of_the_past, trust
@@ -222,3 +224,23 @@ def test_first_configurations_that_turn_out_bad_do_not_widen_the_kernels_of_bad_
     np.testing.assert_array_equal(without.bad.bandwidth, bandwidths(MIXED.columns, bad))
     np.testing.assert_array_equal(with_rule.bad.centers, without.bad.centers)
     np.testing.assert_array_equal(with_rule.good.bandwidth, without.good.bandwidth)
+
+
+def test_a_past_that_has_nothing_in_common_has_no_weight() -> None:
+    def around(best: float, n: int) -> list[FrozenTrial]:
+        near = [best + 1e-4 * i for i in range(10)]
+        values = [*near, *np.linspace(0.0, 1.0, n - 10).tolist()]
+        x = FloatDistribution(0.0, 1.0)
+        return [
+            create_trial(value=abs(v - best), params={"x": v}, distributions={"x": x})
+            for v in values
+        ]
+
+    past, study = optuna.create_study(study_name="past"), optuna.create_study()
+    past.add_trials(around(0.9, 100))
+    study.add_trials(around(0.1, 60))
+    study.sampler = MetaTPESampler([past], start="random", epsilon=0.0, seed=0)
+    study.ask({"x": FloatDistribution(0.0, 1.0)})
+    record = transfer_history(study)[-1]
+    assert record.reason == "no_weight"
+    assert record.weights == {"target": 1.0, "past": 0.0}

@@ -3,7 +3,7 @@ r"""A Gaussian process of one objective of a study that past tasks inform. Not i
 The models of M past tasks, fitted once, predict mu_1(x), ..., mu_M(x). How far each of them holds
 in the study is a coefficient among the unknowns, like the study's own part g:
 
-    y_i = c + sum_m b_m mu_m(x_i) + g(x_i) + noise of variance a^2 s^2        y standardised
+    y_i = c + sum_m b_m mu_m(x_i) + g(x_i) + noise of variance a^2 s^2 + v_i  y standardised
     b_m ~ N(b / M, b^2 / M),   c ~ N(0, 1),   g ~ GP(0, a^2 k)                k as in `process`
     b^-2 = var_i(mean_m mu_m(x_i)) + 0.3
 
@@ -14,15 +14,16 @@ part of the spread that the past does not explain). Then every observation enter
 task that fits keeps its coefficient, that of an unrelated task moves towards 0, a reversed task
 gets a negative one, and g learns what no past task explains.
 
+v_i is the variance of an observation that is an expectation (a trial that was pruned), else 0.
+
 Everything but g's settings is Gaussian. With Phi the past's predictions at the observations
 
-    y ~ N(Phi b_0, C),   C = a^2 (K + s^2 I) + 1 1^T + Phi B Phi^T,   b_0 = b / M,  B = b^2 / M I
+    y ~ N(Phi b_0, C),   C = a^2 (K + s^2 I) + V + 1 1^T + Phi B Phi^T,   b_0 = b/M, B = b^2/M I
     mean(x)  = phi(x) b_0 + C(x, X) alpha,   alpha = C^-1 (y - Phi b_0)
     E[b | y] = b_0 + B Phi^T alpha
 
 and the settings l, s^2 and a^2 maximise the posterior density: priors of l and s^2 as in
-`process`, log a^2 ~ N(log 1/2, 1), under the kernel that is more probable (`kernels`). With
-W = C^-1 - alpha alpha^T, the derivative of its negative
+`process`, log a^2 ~ N(log 1/2, 1). With W = C^-1 - alpha alpha^T, the derivative of its negative
 logarithm by a setting t is 1/2 sum(W o dC / dt).
 
 Shapes: features (n, p), y (n,), Phi (n, M).
@@ -32,13 +33,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import cho_solve, solve_triangular
 
-from metatpe.gp.kernels import SMOOTH, Kernel
+from metatpe.gp.kernels import matern, matern_with_slope
 from metatpe.gp.process import (
     LEAST_NOISE,
     LENGTHS,
@@ -66,7 +67,6 @@ class Settings(NamedTuple):
     noise: float  # s^2
     amplitude: float  # a^2
     believed: float  # b
-    kernel: Kernel
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,9 +78,9 @@ class InformedProcess:
     features: Floats  # (n, p)
     y: Floats  # (n,)
     explained: Floats  # (n, M), Phi
+    variance: Floats  # (n,), of observations that are expectations, besides the noise
     factor: Floats  # (n, n), lower Cholesky factor of C
     alpha: Floats  # (n,), C^-1 (y - Phi b_0)
-    log_density: float = math.nan  # of the observations and fitted settings, up to a constant
 
     @classmethod
     def of(
@@ -90,29 +90,31 @@ class InformedProcess:
         explained: Floats,  # what `means` returns for them
         y: Floats,
         settings: Settings,
+        variance: Floats | None = None,  # besides the noise, of what is only expected
         n_sure: int = 0,
     ) -> InformedProcess:
         """Return the process with these observations and settings, the last ones without noise."""
-        scale, noise, amplitude, believed, kernel = settings
+        variance = np.zeros(len(y)) if variance is None else variance
+        scale, noise, amplitude, believed = settings
         points = features * scale
-        C = amplitude * kernel.value(squared_distances(points, points))
+        C = amplitude * matern(squared_distances(points, points))
         C += _of_the_past(explained, explained, believed)
         is_noisy = np.arange(len(y)) < len(y) - n_sure
-        C[np.diag_indices(len(y))] += amplitude * noise * is_noisy + _JITTER
+        C[np.diag_indices(len(y))] += amplitude * noise * is_noisy + variance + _JITTER
         factor = np.asarray(np.linalg.cholesky(C))
         rest = y - believed * _mean_over_tasks(explained)
         alpha = cho_solve((factor, True), rest, check_finite=False) if len(y) else rest
-        return cls(past, settings, features, y, explained, factor, alpha)
+        return cls(past, settings, features, y, explained, variance, factor, alpha)
 
     def predict(self, features: Floats) -> tuple[Floats, Floats]:  # (C, p) -> (C,), (C,)
         """Return the mean and the variance at some points."""
-        scale, _, amplitude, believed, kernel = self.settings
+        scale, _, amplitude, believed = self.settings
         explained = means(self.past, features)
         mean = believed * _mean_over_tasks(explained)
         variance = amplitude + 1.0 + believed**2 * _mean_over_tasks(explained**2)
         if not len(self.y):
             return mean, variance
-        cross = kernel.value(squared_distances(features * scale, self.features * scale))
+        cross = matern(squared_distances(features * scale, self.features * scale))
         cross *= amplitude
         cross += _of_the_past(explained, self.explained, believed)
         root = solve_triangular(self.factor, cross.T, lower=True, check_finite=False)
@@ -130,6 +132,7 @@ class InformedProcess:
             np.vstack([self.explained, means(self.past, features)]),
             np.concatenate([self.y, self.predict(features)[0]]),
             self.settings,
+            np.append(self.variance, np.zeros(len(features))),
             n_sure=len(features),
         )
 
@@ -156,7 +159,7 @@ class InformedProcess:
             return np.append(0.0, np.full(len(self.past), 1.0 / len(self.past)))
         from_past = self.coefficients * self.explained  # (n, M)
         points = self.features * self.settings.scale
-        own = self.settings.kernel.value(squared_distances(points, points)) @ self.alpha
+        own = matern(squared_distances(points, points)) @ self.alpha
         own *= self.settings.amplitude
         parts = np.column_stack([own, from_past])
         spread = parts.std(axis=0) if len(parts) else np.zeros(1)
@@ -169,7 +172,7 @@ def inform(
     scales: Sequence[Floats],
     owner: Ints,
     is_used: Mask,
-    kernel: Kernel = SMOOTH,
+    variances: Sequence[Floats] = (),
 ) -> list[InformedProcess]:
     """Return the process whose settings are most probable, one for each scale of the losses.
 
@@ -179,27 +182,28 @@ def inform(
         scales: (n,) each, what was observed, standardised.
         owner: (p,), the column of each feature.
         is_used: (d,), which columns have a part.
-        kernel: That of the study's own part.
+        variances: (n,) each, of what is only expected, on the scales; left out, all was seen.
     """
     explained = means(past, features)
+    variances = variances or [np.zeros(len(features))] * len(scales)
     spread = float(np.var(_mean_over_tasks(explained))) if len(features) else 1.0 - _UNEXPLAINED
     believed = 1.0 / math.sqrt(spread + _UNEXPLAINED)
     if not len(features):
-        settings = Settings(
-            np.zeros(len(owner)), LEAST_NOISE, math.exp(_LOG_AMPLITUDE), believed, kernel
-        )
-        return [InformedProcess.of(past, features, explained, y, settings) for y in scales]
+        settings = Settings(np.zeros(len(owner)), LEAST_NOISE, math.exp(_LOG_AMPLITUDE), believed)
+        return [
+            InformedProcess.of(past, features, explained, y, settings, variance)
+            for y, variance in zip(scales, variances, strict=True)
+        ]
     pairs = Pairs.of(features, owner, is_used)
     found, theta = [], None
-    for y in scales:
+    for y, variance in zip(scales, variances, strict=True):
         rest = y - believed * _mean_over_tasks(explained)
-        loss = _Loss(pairs, rest, explained, believed, kernel)
-        theta, value = loss.minimum(theta)  # from the last one, which is near on another scale
+        loss = _Loss(pairs, rest, explained, believed, variance)
+        theta = loss.minimum(theta)  # from the last one, which is near on another scale
         *log_lengths, log_noise, log_amplitude = theta
         scale, noise = pairs.scale(log_lengths), math.exp(log_noise)
-        settings = Settings(scale, noise, math.exp(log_amplitude), believed, kernel)
-        process = InformedProcess.of(past, features, explained, y, settings)
-        found.append(replace(process, log_density=-value))
+        settings = Settings(scale, noise, math.exp(log_amplitude), believed)
+        found.append(InformedProcess.of(past, features, explained, y, settings, variance))
     return found
 
 
@@ -207,21 +211,23 @@ class _Loss:
     """The negative log posterior density of log l, log s^2 and log a^2."""
 
     def __init__(
-        self, pairs: Pairs, rest: Floats, explained: Floats, believed: float, kernel: Kernel
+        self,
+        pairs: Pairs,
+        rest: Floats,
+        explained: Floats,
+        believed: float,
+        variance: Floats | float = 0.0,
     ) -> None:
-        self._pairs, self._rest, self._kernel = pairs, rest, kernel  # rest: y - Phi b_0
+        self._pairs, self._rest = pairs, rest  # rest: y - Phi b_0
         fixed = _of_the_past(explained, explained, believed)
         self._between = fixed[pairs.first, pairs.second]
-        self._diagonal = np.diagonal(fixed) + _JITTER
+        self._diagonal = np.diagonal(fixed) + variance + _JITTER
         lengths = np.full(len(pairs.columns), pairs.middle)
         self._middle = np.append(lengths, [NOISE, _LOG_AMPLITUDE])
         self._spread = np.append(np.ones(len(lengths)), [NOISE_SPREAD, 1.0])
 
-    def minimum(self, start: Floats | None = None) -> tuple[Floats, float]:  # (d + 2,)
-        """Return the most probable settings and their loss.
-
-        The search begins in the middle of their priors, or at another start.
-        """
+    def minimum(self, start: Floats | None = None) -> Floats:  # (d + 2,)
+        """Return the most probable settings; the search begins in the middle of their priors."""
         bounds = [LENGTHS] * len(self._pairs.columns) + [NOISES, _AMPLITUDES]
         return minimum(self, self._middle if start is None else start, bounds)
 
@@ -229,7 +235,7 @@ class _Loss:
         """Return the loss and its gradient."""
         pairs, log_lengths = self._pairs, theta[:-2]
         noise, amplitude = math.exp(theta[-2]), math.exp(theta[-1])
-        k, slope = self._kernel.with_slope(pairs.squared_distances(log_lengths))
+        k, slope = matern_with_slope(pairs.squared_distances(log_lengths))
         factor = pairs.factor(
             amplitude * k + self._between, amplitude * (1.0 + noise) + self._diagonal
         )

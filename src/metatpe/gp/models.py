@@ -12,9 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from metatpe.gp.branches import Branches
-from metatpe.gp.kernels import SMOOTH, Kernel
 from metatpe.gp.process import Encoder, GaussianProcess, fit
-from metatpe.gp.transform import all_scores
+from metatpe.gp.transform import all_scores, deviation_on
 from metatpe.space import Columns, Floats, Ints, Mask
 from metatpe.tpe.pareto import order, ranks
 
@@ -22,22 +21,10 @@ Models = Sequence[GaussianProcess]  # of one task, one per objective
 MAX_OBSERVATIONS = 300
 
 
-def fit_all(
-    encoder: Encoder, X: Floats, y: Floats, kernels: Sequence[Kernel] | None = None
-) -> Models:
-    """Return the models of a task with observations X (n, d) and scores y (n, m).
-
-    Args:
-        encoder: Makes features of configurations.
-        X: The observations.
-        y: Their scores.
-        kernels: One per objective; left out, the smooth one.
-    """
+def fit_all(encoder: Encoder, X: Floats, y: Floats) -> Models:
+    """Return the models of a task with observations X (n, d) and scores y (n, m)."""
     is_used, features = ~np.asarray(np.isnan(X).all(axis=0)), encoder(X)
-    return [
-        fit(features, own, encoder.owner, is_used, kernel)
-        for own, kernel in zip(y.T, kernels or [SMOOTH] * y.shape[1], strict=True)
-    ]
+    return [fit(features, own, encoder.owner, is_used) for own in y.T]
 
 
 def thinned(rows: Ints) -> Ints:
@@ -55,10 +42,13 @@ class Observed:
 
     X: Floats  # (n, d)
     y: Floats  # (n, m)
+    losses: Floats  # (n, m), not scaled
     features: Floats  # (n, p)
     running: Floats  # (r, p), features of what others are evaluating
     is_good: Mask  # (n,), feasible and finished
+    is_seen: Mask  # (n,), whether the losses were told, not expected
     scales: list[list[Floats]]  # of each objective, its column of y on this scale and on others
+    variances: list[list[Floats]]  # the same shapes: of scores that are expectations, else 0
     branches: Branches
 
     @classmethod
@@ -70,6 +60,7 @@ class Observed:
         losses: Floats,
         violation: Floats,
         running: Floats,
+        deviation: Floats | None = None,
     ) -> Observed:
         """Return the observations that have a parameter.
 
@@ -80,7 +71,10 @@ class Observed:
             losses: Their losses, (n, m).
             violation: By how much each violates its constraints, (n,).
             running: What others are evaluating, (r, d).
+            deviation: Standard deviations of losses that are expectations, (n,), else 0. Left
+                out, all were seen.
         """
+        deviation = np.zeros(len(X)) if deviation is None else deviation
         scales = all_scores(losses, violation)
         y = np.stack([first for first, *_ in scales], axis=1)
         rows = order(y, np.zeros(len(y)))
@@ -89,10 +83,16 @@ class Observed:
         return cls(
             X=X[rows],
             y=y[rows],
+            losses=losses[rows],
             features=encoder(X[rows]),
             running=encoder(branches(running)),
             is_good=_is_finished(losses[rows], violation[rows]),
+            is_seen=deviation[rows] == 0.0,
             scales=[[z[rows] for z in own] for own in scales],
+            variances=[
+                [deviation_on(z, y, deviation)[rows] ** 2 for z in own]
+                for own, y in zip(scales, losses.T, strict=True)
+            ],
             branches=branches,
         )
 

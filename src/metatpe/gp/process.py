@@ -1,6 +1,6 @@
 r"""A Gaussian process of one objective in a mixed space.
 
-    k(x, x') = a function of sum_j delta_j(x, x') / l_j^2                  see `kernels`
+    k(x, x') = Matern 5/2 of sum_j delta_j(x, x') / l_j^2                  see `kernels`
     delta_j  = (x_j - x'_j)^2  of an ordered column;  0 or 1 of a categorical one
     f ~ GP(0, a^2 k),   y = f(x) + noise of variance a^2 s^2,   y standardised
     log l_j ~ N(log(sqrt(d) / 2), 1),   log s^2 ~ N(-6, 2^2), s^2 >= 1e-6,   a^2 ~ InvGamma(2, 3)
@@ -29,13 +29,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import cho_solve, solve_triangular
 from scipy.linalg.lapack import dpotri
 
-from metatpe.gp.kernels import SMOOTH, Kernel
+from metatpe.gp.kernels import matern, matern_with_slope
 from metatpe.space import Columns, Floats, Ints, Mask
 
 LEAST_NOISE = 1e-6
@@ -88,20 +88,16 @@ class GaussianProcess:
     factor: Floats  # (n, n), lower Cholesky factor of C
     alpha: Floats  # (n,), C^-1 y
     amplitude: float  # a^2
-    kernel: Kernel = SMOOTH
-    log_density: float = math.nan  # of the observations and fitted settings, up to a constant
 
     @classmethod
-    def of(
-        cls, features: Floats, y: Floats, scale: Floats, noise: float, kernel: Kernel = SMOOTH
-    ) -> GaussianProcess:
+    def of(cls, features: Floats, y: Floats, scale: Floats, noise: float) -> GaussianProcess:
         """Return the process with these observations and settings."""
         points = features * scale
-        K = kernel.value(squared_distances(points, points))
+        K = matern(squared_distances(points, points))
         factor = _cholesky(K, noise)
         alpha = solved(factor, y)
         amplitude = (float(y @ alpha) + 6.0) / (len(y) + 6.0)
-        return cls(scale, noise, points, factor, alpha, amplitude, kernel)
+        return cls(scale, noise, points, factor, alpha, amplitude)
 
     def predict(self, features: Floats) -> tuple[Floats, Floats]:  # (C, p) -> (C,), (C,)
         """Return the mean and the variance at some points."""
@@ -115,7 +111,7 @@ class GaussianProcess:
         mean = np.empty(len(points))
         for i in range(0, len(points), size):
             part = slice(i, i + size)
-            k = self.kernel.value(squared_distances(points[part], self.points))
+            k = matern(squared_distances(points[part], self.points))
             mean[part] = k @ self.alpha
         return mean
 
@@ -123,11 +119,11 @@ class GaussianProcess:
         """Return the mean at some points and a factor of their covariance."""
         cross, root = self._cross(features)
         points = features * self.scale
-        covariance = self.kernel.value(squared_distances(points, points)) - root.T @ root
+        covariance = matern(squared_distances(points, points)) - root.T @ root
         return cross @ self.alpha, math.sqrt(self.amplitude) * _cholesky(covariance, _JITTER)
 
     def _cross(self, features: Floats) -> tuple[Floats, Floats]:  # (C, n), (n, C)
-        cross = self.kernel.value(squared_distances(features * self.scale, self.points))
+        cross = matern(squared_distances(features * self.scale, self.points))
         if not len(self.points):
             return cross, cross.T
         return cross, solve_triangular(self.factor, cross.T, lower=True, check_finite=False)
@@ -146,12 +142,10 @@ class GaussianProcess:
         y = np.concatenate([observed, self.predict(features)[0]])
         scale = np.where(self.scale > 0, self.scale, 1.0)  # of a feature without a part: any
         points = np.vstack([self.points / scale, features])
-        return GaussianProcess.of(points, y, self.scale, self.noise, self.kernel)
+        return GaussianProcess.of(points, y, self.scale, self.noise)
 
 
-def fit(
-    features: Floats, y: Floats, owner: Ints, is_used: Mask, kernel: Kernel = SMOOTH
-) -> GaussianProcess:
+def fit(features: Floats, y: Floats, owner: Ints, is_used: Mask) -> GaussianProcess:
     """Return the process whose settings are most probable given the observations.
 
     Args:
@@ -159,14 +153,12 @@ def fit(
         y: (n,), standardised.
         owner: (p,), the column of each feature.
         is_used: (d,), which columns have a part.
-        kernel: Smooth or rough.
     """
     if not len(y):
-        return GaussianProcess.of(features, y, np.zeros(len(owner)), LEAST_NOISE, kernel)
+        return GaussianProcess.of(features, y, np.zeros(len(owner)), LEAST_NOISE)
     pairs = Pairs.of(features, owner, is_used)
-    (*log_lengths, log_noise), loss = _most_probable(pairs, y, kernel)
-    scale, noise = pairs.scale(log_lengths), math.exp(log_noise)
-    return replace(GaussianProcess.of(features, y, scale, noise, kernel), log_density=-loss)
+    *log_lengths, log_noise = _most_probable(pairs, y)
+    return GaussianProcess.of(features, y, pairs.scale(log_lengths), math.exp(log_noise))
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,31 +216,26 @@ def minimum(
     loss: Callable[[Floats], tuple[float, Floats]],
     start: Floats,
     bounds: Sequence[tuple[float, float]],
-) -> tuple[Floats, float]:
-    """Return where a loss with a gradient is smallest, and how small.
-
-    Near enough for a model's settings.
-    """
+) -> Floats:
+    """Return where a loss with a gradient is smallest, near enough for a model's settings."""
     from scipy.optimize import fmin_l_bfgs_b  # here: it takes half as long to import as Optuna
 
-    found, value, _ = fmin_l_bfgs_b(loss, start, bounds=bounds, factr=1e11, maxiter=50)
-    return np.asarray(found), float(value)
+    found, _, _ = fmin_l_bfgs_b(loss, start, bounds=bounds, factr=1e11, maxiter=50)
+    return np.asarray(found)
 
 
-def _most_probable(pairs: Pairs, y: Floats, kernel: Kernel) -> tuple[Floats, float]:  # (d + 1,)
-    """Return the logarithms of the length scales and of the noise, and their loss."""
+def _most_probable(pairs: Pairs, y: Floats) -> Floats:  # (d + 1,)
+    """Return the logarithms of the length scales and of the noise."""
     d, middle = len(pairs.columns), pairs.middle
     start = np.append(np.full(d, middle), NOISE)
     bounds = [LENGTHS] * d + [NOISES]
-    return minimum(lambda theta: _negative_log_posterior(theta, pairs, y, kernel), start, bounds)
+    return minimum(lambda theta: _negative_log_posterior(theta, pairs, y), start, bounds)
 
 
-def _negative_log_posterior(
-    theta: Floats, pairs: Pairs, y: Floats, kernel: Kernel
-) -> tuple[float, Floats]:
+def _negative_log_posterior(theta: Floats, pairs: Pairs, y: Floats) -> tuple[float, Floats]:
     """Return what is to be minimised, and its gradient."""
     n, log_lengths, noise = len(y), theta[:-1], math.exp(theta[-1])
-    k, slope = kernel.with_slope(pairs.squared_distances(log_lengths))
+    k, slope = matern_with_slope(pairs.squared_distances(log_lengths))
     factor = pairs.factor(k, 1.0 + noise)
     alpha = cho_solve((factor, True), y, check_finite=False)
     amplitude = (float(y @ alpha) + 6.0) / (n + 6.0)

@@ -59,6 +59,22 @@ def _scores(y: Floats) -> list[Floats]:  # (n,) each
     return [found.pop([*is_straight, True].index(True)), *found]
 
 
+def deviation_on(scores: Floats, losses: Floats, deviation: Floats) -> Floats:  # (n,) each
+    """Return standard deviations of losses on the scale of their scores.
+
+    Scores are interpolated one deviation above and below. Beyond the last loss there are none, so
+    the farther side counts.
+    """
+    is_known = np.isfinite(losses)
+    if not deviation.any() or not is_known.any():
+        return np.zeros(len(losses))
+    order = np.flatnonzero(is_known)[np.argsort(losses[is_known], kind="stable")]
+    x, z = losses[order], scores[order]
+    y = np.clip(losses, x[0], x[-1])
+    here, above, below = (np.interp(y + k * deviation, x, z) for k in (0.0, 1.0, -1.0))
+    return np.where(deviation > 0.0, np.maximum(np.abs(above - here), np.abs(here - below)), 0.0)
+
+
 def _smooth(y: Floats) -> Iterator[Floats]:
     """Yield the losses as they are and as logarithms, standardised."""
     yield _standardised(y)

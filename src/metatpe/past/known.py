@@ -33,7 +33,7 @@ class Past:
         self.names = tuple(task.name for task, _ in self.rows)
         self.space = space
         self._densities: Recent[tuple[float, bool], PastDensities] = Recent(1)
-        self._models: Recent[tuple[tuple[str, ...], bool], PastModels] = Recent(2)
+        self._models: Recent[tuple[str, ...], PastModels] = Recent(2)
 
     def densities(self, gamma: float, *, keeps_front: bool = True) -> PastDensities:
         """Return the densities, made when they are first asked for."""
@@ -42,16 +42,13 @@ class Past:
             lambda: PastDensities(self.space.columns, self.rows, gamma, keeps_front=keeps_front),
         )
 
-    def models(self, objective_names: tuple[str, ...], *, is_smooth: bool = False) -> PastModels:
+    def models(self, objective_names: tuple[str, ...]) -> PastModels:
         """Return the Gaussian processes, each fitted when it is first asked for.
 
         Args:
             objective_names: Those of the study, empty where it has none.
-            is_smooth: Whether all have the smooth kernel, whatever the observations say.
         """
         return self._models.get(
-            (objective_names, is_smooth),
-            lambda: PastModels(
-                self.space.columns, self.rows, objective_names, is_smooth=is_smooth
-            ),
+            objective_names,
+            lambda: PastModels(self.space.columns, self.rows, objective_names),
         )

@@ -4,25 +4,15 @@ They depend on the tasks, the space and the names of the objectives. Each is fit
 is first asked for. Objectives are matched by name where the study and a task name the same ones,
 otherwise by order. Where all of many tasks are asked for, ten are fitted, and the others take the
 geometric means of their length scales and of their noise.
-
-Whether an objective is smooth or rugged is a property of the kind of problem, and past tasks know
-it from many more observations than a new study has. With p(task | kernel) the density of a task's
-observations and of the settings that were fitted to them,
-
-    log odds = sum over some tasks of log p(task | rough) - log p(task | smooth)
-
-per objective; above 0, the models of all tasks have the rough kernel (`gp.kernels`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
-from metatpe.gp.kernels import ROUGH, SMOOTH, Kernel
 from metatpe.gp.models import Models, fit_all, thinned
 from metatpe.gp.process import LEAST_NOISE, Encoder, GaussianProcess
 from metatpe.gp.transform import scores
@@ -32,7 +22,6 @@ from metatpe.tpe.pareto import order
 
 _N_BEST = 20  # of each past task, to start a search from
 _N_FITTED = 10  # of all past tasks; the others get the settings of these
-_N_PROBED = 3  # past tasks that decide on the kernel
 _MIN_WHOLE = 5  # observations that have lost nothing on the way into the space
 _MAX_UNFITTED = 100  # observations of each of the others
 
@@ -52,7 +41,6 @@ class PastModels:
         columns: The space.
         rows: The tasks, and their observations in the space.
         objective_names: Those of the study, empty where it has none.
-        is_smooth: Whether all models have the smooth kernel, without looking.
     """
 
     def __init__(
@@ -60,41 +48,22 @@ class PastModels:
         columns: Columns,
         rows: Sequence[tuple[Task, Encoded]],
         objective_names: tuple[str, ...],
-        *,
-        is_smooth: bool = False,
     ) -> None:
         self._columns = columns
         self._rows = rows
         self._objective_names = objective_names
-        self._is_smooth = is_smooth
         self._fitted: dict[int, Models] = {}
         self.encoder = Encoder(columns)
-
-    @cached_property
-    def rough_odds(self) -> Floats:  # (m,)
-        """The log odds of the rough kernel, per objective; 0 where there is no past task."""
-        n_objectives = self._rows[0][0].n_objectives if self._rows else 0
-        odds = np.zeros(n_objectives)
-        if self._is_smooth:
-            return odds
-        for m in _evenly(len(self._rows), _N_PROBED):
-            smooth, rough = (self._fit(m, [k] * n_objectives) for k in (SMOOTH, ROUGH))
-            odds += [r.log_density - s.log_density for s, r in zip(smooth, rough, strict=True)]
-        return odds
-
-    @cached_property
-    def _kernels(self) -> list[Kernel]:
-        return [ROUGH if odds > 0.0 else SMOOTH for odds in self.rough_odds]
 
     def of(self, chosen: Iterable[int]) -> list[Models]:
         """Return the models of some of the tasks."""
         for m in chosen:
             if m not in self._fitted:
-                self._fitted[m] = self._fit(m, self._kernels)
+                self._fitted[m] = self._fit(m)
         return [self._fitted[m] for m in chosen]
 
     def best(self, chosen: Iterable[int]) -> Floats:  # (k, d)
-        """Return the best configurations of some of the tasks, what is missing in the middle."""
+        """Return the best configurations of some tasks, missing values set to the middle."""
         X = np.vstack([np.empty((0, len(self._columns))), *map(self._best, chosen)])
         return self._columns.snap(np.where(np.isnan(X), 0.5, X))
 
@@ -112,15 +81,15 @@ class PastModels:
         some = _some(scored.y)
         features = self.encoder(scored.X[some])
         return [
-            GaussianProcess.of(features, y[some], scale, noise, kernel)
-            for y, (scale, noise), kernel in zip(scored.y.T, settings, self._kernels, strict=True)
+            GaussianProcess.of(features, y[some], scale, noise)
+            for y, (scale, noise) in zip(scored.y.T, settings, strict=True)
         ]
 
-    def _fit(self, m: int, kernels: Sequence[Kernel]) -> Models:
-        """Return the models of one task with given kernels."""
+    def _fit(self, m: int) -> Models:
+        """Return the models of one task."""
         scored = self._scored(m)
         kept = thinned(order(scored.y, np.zeros(len(scored.y))))
-        return fit_all(self.encoder, scored.X[kept], scored.y[kept], kernels)
+        return fit_all(self.encoder, scored.X[kept], scored.y[kept])
 
     def _best(self, m: int) -> Floats:  # (k, d)
         """Return the best configurations of one task."""
@@ -131,7 +100,7 @@ class PastModels:
         task, encoded = self._rows[m]
         own = _matching(task, self._objective_names)
         y = scores(task.losses, task.violation)[:, own]
-        # A model takes a lost value for one in the middle. So what has lost one is left out, as
+        # A model treats a missing value as one in the middle. So what has lost one is left out, as
         # long as enough is left.
         is_usable = encoded.is_usable
         if np.count_nonzero(encoded.is_whole) >= _MIN_WHOLE:

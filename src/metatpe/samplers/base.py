@@ -68,7 +68,7 @@ class PastSampler(BaseSampler):
 
     Args:
         sources: Past studies or tasks.
-        n_startup_trials: The number of first trials.
+        n_startup_trials: The number of start-up trials.
         start: "portfolio" for configurations that serve the past tasks together, "draw" for the
             best of each in random order, "random" for random ones.
         search_space: The parameters that the objective will ask for, where they are given.
@@ -322,7 +322,7 @@ class PastSampler(BaseSampler):
         return None
 
     def _warm_start(self, moment: Moment) -> Plan | None:
-        """Return the trial's first configuration out of the past; None where it gets none."""
+        """Return the trial's warm start; None if there is none."""
         index = moment.start_index(self._start.n)
         if index is not None:
             start = self._start_in(moment, index)
@@ -434,7 +434,8 @@ class PastSampler(BaseSampler):
             return X[is_new]
         if self._knows_space(moment) and not moment.fixed:
             self.warn_once(
-                "every configuration of the space has been evaluated; they are repeated now."
+                "every configuration of the space has been evaluated; repeats are allowed from "
+                "now on."
             )
         return X
 

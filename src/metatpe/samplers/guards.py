@@ -30,7 +30,7 @@ Widths. The bandwidths of the bad observations are those of the bad observations
 chose itself. Where the past is wrong, its first configurations lie far from everything else, and
 with them the kernels of the few bad observations would cover the whole space.
 
-Restart. Soon after the start, if the past tasks put the observations in reverse order,
+Restart. Soon after the start, if the past tasks order the observations in reverse,
 
     1/M sum_m z_m < -1.645 = Phi^-1(0.05)
 
@@ -58,7 +58,7 @@ N_TURNS = 40  # last choices that turns compare: what helped at first need not h
 FIRST_SHARE = 0.75  # of the choices that are weighed while nothing is known
 N_RESTART = 5  # times the number of first configurations: until when a restart is possible
 REVERSED = (
-    "the past studies put the trials of this study in reverse order: what was good there is bad "
+    "the past studies order the trials of this study in reverse: what was good there is bad "
     "here, and what was worst there does better. Do the directions of the objectives agree?"
 )
 _LEAST_Z = -1.645  # Phi^-1(0.05)
@@ -88,6 +88,7 @@ class Rules:
     alternate: bool = True  # half of the choices are made without the past
     densities: bool = True  # densities choose where the models order the trials badly
     ten: bool = True  # at most ten past tasks inform the models
+    plateaus: bool = True  # what has the same losses as its neighbours is not new (`gp.plateaus`)
 
     @classmethod
     def none(cls) -> Rules:

@@ -43,28 +43,28 @@ class MetaTPESampler(PastSampler):
 
     Implements the meta-learning TPE of Watanabe, Awad, Onishi and Hutter (IJCAI-23) for one and
     for several objectives. While the study runs, it measures how much the best region of each past
-    task overlaps with that of this study, and borrows from those that do. Without sources it is
-    plain (multi-objective) TPE.
+    task overlaps with that of this study, and uses those that do. Without sources it is plain
+    (multi-objective) TPE.
 
     Args:
-        sources: Past studies or tasks (`load_tasks` reads them out of a storage). Their spaces may
+        sources: Past studies or tasks (`load_tasks` reads them from a storage). Their spaces may
             differ from the one of the new study; they need the same number of objectives.
-        n_startup_trials: The number of first trials.
-        start: What the first trials evaluate: "portfolio" for configurations that serve the past
-            studies together (see `portfolio`), "draw" for the best ones of each in random order,
-            or "random". Without sources they are always random.
+        n_startup_trials: The number of start-up trials.
+        start: What the first trials evaluate: "portfolio" for configurations that together do
+            well on the past studies (see `portfolio`), "draw" for the best ones of each in random
+            order, or "random". Without sources they are always random.
         n_ei_candidates: Candidates for each task, drawn from the good densities in proportion to
-            the weights. Values from 24 to 400 do equally well.
-        gamma: The fraction of observations that count as good. Values from 0.05 to 0.2 do equally
-            well.
+            the weights. Values from 24 to 400 give equally good results.
+        gamma: The fraction of observations that count as good. Values from 0.05 to 0.2 give
+            equally good results.
         eta: The larger, the fewer parameters the similarity is measured on (log_eta of the number
-            of good observations). Values from 1.5 to 5 do equally well.
+            of good observations). Values from 1.5 to 5 give equally good results.
         epsilon: The probability of a random configuration after the start.
-        n_mc_samples: Points at which two densities are compared, where that is not exact anyway.
+        n_mc_samples: Number of points at which two densities are compared, if it is not exact.
         weights: "similarity", or "uniform" for the same weight on every task. That is the naive
-            variant of the paper, which loses where a past task does not fit.
-        search_space: The parameters that the objective will ask for, if you want the first trials
-            to know them; otherwise they are learned from the trials.
+            variant of the paper, which is worse if a past task does not fit.
+        search_space: The parameters that the objective will ask for, so that the first trials can
+            use them; by default they are learned from the trials.
         seed: Makes the suggestions reproducible (not with ``n_jobs > 1``, as elsewhere in Optuna).
 
     Raises:
@@ -73,10 +73,11 @@ class MetaTPESampler(PastSampler):
     Example:
         >>> import optuna
         >>> from metatpe import MetaTPESampler, load_tasks
-        >>> sources = load_tasks("sqlite:///studies.db", "resnet-*")  # doctest: +SKIP
+        >>> sources = load_tasks("sqlite:///studies.db", "resnet-*")
         >>> study = optuna.create_study(
         ...     directions=["minimize", "minimize"], sampler=MetaTPESampler(sources, seed=0)
-        ... )  # doctest: +SKIP
+        ... )
+        >>> study.optimize(objective, n_trials=6)
     """
 
     def __init__(

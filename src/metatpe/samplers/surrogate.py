@@ -14,6 +14,7 @@ import numpy as np
 from metatpe.gp.branches import Branches
 from metatpe.gp.ehvi import Boxes
 from metatpe.gp.models import Observed
+from metatpe.gp.plateaus import Plateaus
 from metatpe.gp.process import Encoder
 from metatpe.gp.search import candidates, climb
 from metatpe.samplers.base import PastSampler
@@ -36,13 +37,20 @@ class Surrogate:
     reached: Floats  # (n, m), what has been reached
     good: Floats  # (k, d), good configurations of the study, to look for better ones nearby
     past_best: Floats  # (k, d), good configurations of the past
+    plateaus: Plateaus | None = None  # where nothing new is expected
 
 
 def observed(moment: Moment, encoder: Encoder) -> Observed:
     """Return the observations of a moment as models see them."""
     done = moment.observations
     return Observed.of(
-        moment.space.columns, encoder, done.X, done.losses, done.violation, moment.running
+        moment.space.columns,
+        encoder,
+        done.X,
+        done.losses,
+        done.violation,
+        moment.running,
+        done.deviation,
     )
 
 
@@ -59,10 +67,18 @@ def best_configuration(
     rng: np.random.Generator,
 ) -> Floats:  # (d,)
     """Return the new configuration with the best acquisition."""
-    columns, is_new = moment.space.columns, is_new_in(moment, surrogate.branches)
+    columns, is_other = moment.space.columns, is_new_in(moment, surrogate.branches)
+
+    def features(X: Floats) -> Floats:  # (C, d) -> (C, p)
+        return surrogate.encoder(surrogate.branches(X))
 
     def predict(X: Floats) -> tuple[Floats, Floats]:  # (C, d) -> (C, m), (C, m)
-        return surrogate.predict(surrogate.encoder(surrogate.branches(X)))
+        return surrogate.predict(features(X))
+
+    def is_new(X: Floats) -> Mask:  # (C, d) -> (C,)
+        if surrogate.plateaus is None:
+            return is_other(X)
+        return is_other(X) & ~surrogate.plateaus.hold(features(X))
 
     def is_open(X: Floats) -> Mask:  # (C, d) -> (C,)
         is_as_fixed: Mask = (moment.with_fixed(X) == X).all(axis=1)

@@ -8,6 +8,7 @@ of a second to suggest the next. See `gp.informed` for the model, `gp.transform`
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -15,8 +16,8 @@ from optuna.distributions import BaseDistribution
 from optuna.study import Study
 
 from metatpe.gp.informed import InformedProcess, inform
-from metatpe.gp.kernels import ROUGH, SMOOTH
 from metatpe.gp.models import Observed
+from metatpe.gp.plateaus import Plateaus
 from metatpe.past.known import Past
 from metatpe.past.models import PastModels
 from metatpe.past.task import Task
@@ -41,7 +42,6 @@ MAX_INFORMING = 10  # past tasks that inform at one time
 # trials badly (rule `densities`): the improvement that it expects of a noisy objective would keep
 # the search at that end of the front.
 _N_LED = 50
-_MAX_ODDS = 5.0  # log odds of a kernel that past tasks may give
 
 
 class TransferSampler(PastSampler):
@@ -54,27 +54,27 @@ class TransferSampler(PastSampler):
     of the hypervolume of the Pareto front (with one objective: of the best value).
 
     After fifty evaluations, half of the configurations are chosen without the past, so that the
-    search does not stay with what the past studies know. The worse the model orders the trials, as
-    with much noise, the more often it leaves the choice to the densities of `MetaTPESampler`.
+    search also explores regions where the past studies are wrong. The worse the model orders the
+    trials, for example because of noise, the more often the densities of `MetaTPESampler` choose.
 
     Warm starts, seeds, constraints, parallel workers and records are those of `MetaTPESampler`,
     and in a finite space no configuration is suggested twice while there is a new one. A weight in
-    `transfer_history` is the share of a past study in the spread of the predictions. Infeasible
-    and pruned trials count as the worst. A parameter that is asked for outside of the space that
-    trials have used is drawn at random.
+    `transfer_history` is the share of a past study in the spread of the predictions. A
+    trial that `TransferPruner` stopped counts as what its curve was expected to reach; infeasible
+    and other pruned trials count as the worst. A parameter that no earlier trial has used is drawn
+    at random.
 
     Args:
-        sources: Past studies or tasks (`load_tasks` reads them out of a storage). Their spaces may
+        sources: Past studies or tasks (`load_tasks` reads them from a storage). Their spaces may
             differ from the one of the new study; they need the same number of objectives, which
             are matched by name where the study names the same ones, otherwise by order. Of more
-            than ten, the model uses at each trial those that put the study's trials in the best
-            order.
-        n_startup_trials: The number of first trials.
-        start: What the first trials evaluate: "portfolio" for configurations that serve the past
-            studies together (see `portfolio`), "draw" for the best ones of each in random order,
-            or "random". Without sources they are always random.
-        search_space: The parameters that the objective will ask for, if you want the first trials
-            to know them; otherwise they are learned from the trials.
+            than ten, the model uses the ten that order the study's trials best.
+        n_startup_trials: The number of start-up trials.
+        start: What the first trials evaluate: "portfolio" for configurations that together do
+            well on the past studies (see `portfolio`), "draw" for the best ones of each in random
+            order, or "random". Without sources they are always random.
+        search_space: The parameters that the objective will ask for, so that the first trials can
+            use them; by default they are learned from the trials.
         seed: Makes the suggestions reproducible (not with ``n_jobs > 1``, as elsewhere in Optuna).
 
     Raises:
@@ -83,10 +83,11 @@ class TransferSampler(PastSampler):
     Example:
         >>> import optuna
         >>> from metatpe import TransferSampler, load_tasks
-        >>> sources = load_tasks("sqlite:///studies.db", "resnet-*")  # doctest: +SKIP
+        >>> sources = load_tasks("sqlite:///studies.db", "resnet-*")
         >>> study = optuna.create_study(
         ...     directions=["minimize", "minimize"], sampler=TransferSampler(sources, seed=0)
-        ... )  # doctest: +SKIP
+        ... )
+        >>> study.optimize(objective, n_trials=6)
     """
 
     def __init__(
@@ -119,6 +120,8 @@ class TransferSampler(PastSampler):
         if (coin := self.rng(moment.trial, "densities")).random() < self._doubt(fitted):
             return self._by_densities(moment, past, study, is_own, coin)
         surrogate = _surrogate(study, models, chosen, fitted)
+        if self.rules.plateaus:
+            surrogate = replace(surrogate, plateaus=_plateaus(study, fitted))
         acquisition = partial(expected_improvement, surrogate.reached)
         x = best_configuration(self, moment, surrogate, acquisition, rng)
         return Plan("acquisition", reason, moment.values(x), weights)
@@ -189,21 +192,22 @@ def _surrogate(
     )
 
 
+def _plateaus(study: Observed, models: Sequence[InformedProcess]) -> Plateaus:
+    """Return where the losses of all objectives are the same."""
+    # The mean of the squared distances by the length scales of each objective.
+    scale = np.sqrt(np.mean([model.settings.scale**2 for model in models], axis=0))
+    known = study.is_good & study.is_seen  # expectations are cut off at the best loss
+    return Plateaus.of(study.features[known], study.losses[known], scale)
+
+
 def _fitted(study: Observed, past: PastModels, chosen: Ints) -> list[InformedProcess]:
-    """Return the model of each objective, on the scale and with the kernel that suit it."""
+    """Return the model of each objective, on the scale that suits it."""
     by_task, owner = past.of(chosen), past.encoder.owner
-    # Limited, so that the study has the last word where its past is of another kind.
-    prior = np.clip(past.rough_odds, -_MAX_ODDS, _MAX_ODDS)
-    if not len(prior):
-        prior = np.zeros(len(study.scales))
     found = []
     for j, scales in enumerate(study.scales):
-        fit = partial(inform, [models[j] for models in by_task], study.features)
-        kernels = (ROUGH, SMOOTH) if prior[j] > 0.0 else (SMOOTH, ROUGH)
-        first = _best_on_its_scale(fit(scales, owner, study.is_used, kernels[0]))
-        (other,) = fit([first.y], owner, study.is_used, kernels[1])
-        is_other = other.log_density - first.log_density > abs(prior[j])
-        found.append(other if is_other else first)
+        own = [models[j] for models in by_task]
+        known = study.features, scales, owner, study.is_used, study.variances[j]
+        found.append(_best_on_its_scale(inform(own, *known)))
     return found
 
 
