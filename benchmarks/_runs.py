@@ -51,7 +51,7 @@ RULES = {  # the rules that `all` stands for
         *GUARDS["meta-tpe"],
         *("listen", "reserve", "fewer"),
     ),
-    "transfer": ("new", *GUARDS["transfer"], "listen", "reserve", "fewer"),
+    "transfer": ("new", *GUARDS["transfer"], "plateaus", "listen", "reserve", "fewer"),
 }
 _EVERY = tuple(field.name for field in fields(Rules))
 Arms = dict[str, tuple[str, ...]]  # name -> the rules that are switched off

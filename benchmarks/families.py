@@ -11,7 +11,7 @@ family is named FUNCTION-SPACE-OBJECTIVES-PAST[-SCALE]; each seed makes another 
     floats, grid (finite, with noise in each cell), mixed, branches (conditional)
     similar    three past tasks that are the target, shifted and a little different
     far        three that have 60 % of the target's variance
-    blend      a similar one, an unrelated one, and one that is upside down
+    blend      a similar one, an unrelated one, and one that is reversed
     unrelated, reversed, many (two similar, four far, four unrelated)
     the values are exponentials of smooth functions, or told as they are (plain) or as sinh (heavy)
     zero       bowls whose values go down to 0

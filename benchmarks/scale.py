@@ -5,7 +5,7 @@
 
 From ten past tasks of 200 trials and a study of 300 trials in ten dimensions with two objectives,
 one size at a time is varied. The study's trials are random around the optimum, so that all past
-tasks keep a weight: the dear case. Measured are, in a process of its own for each setting,
+tasks keep a weight: the expensive case. Measured are, in a process of its own for each setting,
 
     suggest      the median time of `study.ask()` and its suggest calls, trials being told between
     first        the first suggestion, which makes the past tasks' models

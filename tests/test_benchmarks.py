@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -164,3 +165,19 @@ def test_the_table_follows_from_the_file_that_was_written(tmp_path: Path) -> Non
     with_rules, without = (np.array(r["means"]) for r in found["results"])
     difference = (with_rules - without).mean()
     assert f"{difference:+.4f}" in table
+
+
+# development.py ---------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(
+    not (Path(os.environ.get("METATPE_DATA", "")) / "taskset" / "taskset.npz").is_file(),
+    reason="METATPE_DATA names no folder with the file of TaskSet",
+)
+def test_development_scores_go_from_the_median_to_the_best(load: Load) -> None:
+    development = load("development")
+    scores = development.scores_of(FOLDER.parent / "docs" / "development", "taskset")
+    assert len(scores["transfer"]) == 48
+    for own in scores["transfer"].values():
+        assert (np.diff(own) >= 0.0).all()
+        assert 0.0 <= own[0] <= own[-1] <= 1.0

@@ -178,5 +178,7 @@ def test_a_damaged_table_is_named(
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"bpe": [1000'])
 def test_a_file_that_is_something_else_is_named(text: str, folder: Path) -> None:
     (folder / "data" / "nmt-bench" / "so-en.json").write_text(text, "utf-8")
-    with pytest.raises(ValueError, match=r"so-en\.json is not a table of NMT-Bench, fetch it"):
+    with pytest.raises(
+        ValueError, match=r"so-en\.json is not a table of NMT-Bench, download it again"
+    ):
         nmt.load("nmt/so-en")

@@ -189,7 +189,9 @@ CUT = gzip.compress(b"a" * 999)[:-12]
 def test_a_broken_compressed_file_is_named(content: bytes, folder: Path) -> None:
     for name in ("error", "runtime"):
         (folder / f"{name}.csv.gz").write_bytes(content)
-    with pytest.raises(ValueError, match=r"error\.csv\.gz is not a matrix of oboe, fetch it anew"):
+    with pytest.raises(
+        ValueError, match=r"error\.csv\.gz is not a matrix of oboe, download it again"
+    ):
         oboe.load("oboe/3")
 
 

@@ -36,7 +36,10 @@ PARAMS: dict[str, Any] = {"units": 1, "activation": "tanh", "rate": 0.5}
 
 
 def test_a_suite_is_its_problems() -> None:
-    assert suite_names() == ("ellipsoid", "hpolib", "nmt", "oboe", "taskset", "taskset-curves")
+    assert suite_names() == (
+        *("ellipsoid", "hpobench", "hpolib", "nasbench201"),
+        *("nmt", "oboe", "taskset", "taskset-curves"),
+    )
     assert problem_names("nmt") == ("nmt/so-en", "nmt/sw-en", "nmt/tl-en")
     assert [p.name for p in get_suite("ellipsoid")] == ["ellipsoid4", "ellipsoid10"]
 

@@ -2,8 +2,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import optuna
 import pytest
 
+from metatpe import PruningRecord, pruning_history
 from metatpe.bench import pruners, run
 from metatpe.bench.families import ellipsoid
 from metatpe.bench.plan import Run, plan
@@ -69,3 +71,26 @@ def test_records_without_curves_stay_as_they_were(tmp_path: Path) -> None:
     evaluation = Evaluation({}, (1.0,), "sampler", {}, 0.0)
     record = Record(Run("ellipsoid4", "random", 0), ("minimize",), (evaluation,))
     assert "epochs" not in record.to_json()["evaluations"][0]
+
+
+def test_a_forgetful_pruner_stops_the_same_trials_and_writes_down_less() -> None:
+    def stopped(name: str) -> list[PruningRecord]:
+        study = optuna.create_study(
+            sampler=optuna.samplers.RandomSampler(seed=0), pruner=make_pruner(name, [])
+        )
+
+        def objective(trial: optuna.Trial) -> float:
+            x = trial.suggest_float("x", 0, 1)
+            for step in range(20):
+                trial.report(x + 0.7**step, step)
+                if trial.should_prune():
+                    raise optuna.TrialPruned
+            return x
+
+        study.optimize(objective, n_trials=20)
+        return pruning_history(study)
+
+    whole, sure, silent = map(stopped, ("transfer", "transfer-sure", "transfer-silent"))
+    assert whole
+    assert [replace(record, deviation=None) for record in whole] == sure
+    assert [replace(record, expected=None) for record in sure] == silent

@@ -16,6 +16,7 @@ import numpy as np
 import optuna
 import pytest
 from optuna.samplers import BaseSampler
+from optuna.trial import FrozenTrial, TrialState
 
 from metatpe import __version__
 from metatpe.bench import get_problem, methods
@@ -51,6 +52,22 @@ def test_every_method_gives_the_same_result_twice(method: str) -> None:
     assert record.error is None
     assert len(record.evaluations) == record.n_evaluated == 12
     assert result(execute(run)) == result(record)
+
+
+def test_in_a_batch_no_configuration_knows_the_results_of_the_others(added: Any) -> None:
+    n_known: list[int] = []
+
+    class Counting(optuna.samplers.RandomSampler):
+        def before_trial(self, study: optuna.Study, trial: FrozenTrial) -> None:
+            n_known.append(len(study.get_trials(states=[TrialState.COMPLETE])))
+
+    added(Method("counting", "", lambda start: Counting(seed=start.seed)))
+    (run,) = plan(["ellipsoid4"], ["counting"], [0], n_evaluations=10, n_start=0, batch=4)
+    record = execute(run)
+    assert record.error is None
+    assert n_known == [0, 0, 0, 0, 4, 4, 4, 4, 8, 8]
+    assert run.label.endswith("batch=4")
+    assert Run.from_json(run.to_json()) == run
 
 
 @pytest.mark.parametrize("method", ["optuna-gp", "optuna-gp-log+warm"])
@@ -267,11 +284,12 @@ def test_a_worker_that_dies_is_told_of_and_what_was_finished_is_kept(tmp_path: P
         for child in multiprocessing.active_children():
             child.kill()
 
-    with pytest.raises(RuntimeError, match="a worker process died, perhaps"):
+    with pytest.raises(RuntimeError, match="a worker process died, possibly"):
         run_all(runs, tmp_path, on_progress=kill_the_workers)
     assert list(read_records(tmp_path))
 
 
+@pytest.mark.slow
 def test_the_same_runs_on_ray_give_the_same_results(tmp_path: Path) -> None:
     ray = pytest.importorskip("ray", reason="the extra `ray` is not installed")
     runs = some_runs(method="mo-tpe")

@@ -71,7 +71,7 @@ def test_a_bad_file_is_named(file: Path, arrays: dict[str, np.ndarray], change: 
     np.savez(file, **arrays)
     if change == "no archive":
         file.write_bytes(b"nothing")
-    with pytest.raises(ValueError, match="is not the file of TaskSet, fetch it anew"):
+    with pytest.raises(ValueError, match="is not the file of TaskSet, download it again"):
         taskset.load(NAMES[0])
 
 

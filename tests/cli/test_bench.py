@@ -50,7 +50,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("bench")
     run = real_bench(*RUN, "--seeds", "3", "--jobs", "2", cwd=folder)
     assert run.returncode == 0, run.stderr
-    assert "6 runs finished, 0 were there already: results" in run.stdout
+    assert "6 runs finished, 0 existed already: results" in run.stdout
     return folder / "results"
 
 
@@ -80,7 +80,7 @@ def test_what_is_missing_is_listed_with_the_reason(tmp_path: Path) -> None:
 
 def test_finished_runs_are_skipped(results: Path) -> None:
     run = bench(*RUN, "--seeds", "4", cwd=results.parent)
-    assert "2 runs finished, 6 were there already: results" in run.stdout
+    assert "2 runs finished, 6 existed already: results" in run.stdout
 
 
 def test_the_table_shows_means_and_the_comparison(results: Path) -> None:
@@ -124,7 +124,9 @@ def test_without_the_tables_of_a_suite_the_others_are_summarised(
     arguments = ("table", "results", "--problem", "nmt", "--at", "12")
     run = real_bench(*arguments, cwd=tmp_path, **environment)
     assert run.returncode == 2
-    assert run.stderr.startswith("metatpe: no table of a problem is here; nmt/so-en, nmt/sw-en")
+    assert run.stderr.startswith(
+        "metatpe: no data of a problem are installed; nmt/so-en, nmt/sw-en"
+    )
 
 
 def test_the_compact_form_gives_the_same_table(results: Path, tmp_path: Path) -> None:
@@ -164,7 +166,7 @@ def test_a_corrupt_record_is_named_at_the_end_and_run_again(results: Path, tmp_p
     assert run.exit_code == 0
     assert f"{corrupt.name} is corrupt and was skipped" in run.stderr
     run = bench(*RUN, "--seeds", "3", "--out", "copy", cwd=tmp_path)
-    assert "1 run finished, 5 were there already" in run.stdout
+    assert "1 run finished, 5 existed already" in run.stdout
     assert f"{corrupt.name} is corrupt and was skipped" in run.stderr
     assert "it was run again" in run.stderr
 
@@ -186,7 +188,7 @@ def test_a_missing_extra_leaves_a_method_out_and_not_the_command(
     arguments = ("run", "--problem", "ellipsoid4", "--seeds", "1", "--evaluations", "3")
     run = bench(*arguments, "--method", "random,optuna-gp", cwd=tmp_path)
     assert run.exit_code == 0
-    assert "1 run finished, 0 were there already" in run.stdout
+    assert "1 run finished, 0 existed already" in run.stdout
     needs = r"method 'optuna-gp' needs torch: pip install .*\[gp\]'"
     assert re.search(rf"{needs} \(left out\)", run.stderr)
     run = bench(*arguments, "--method", "optuna-gp", cwd=tmp_path)
@@ -206,7 +208,10 @@ def test_data_that_is_not_there_is_said_with_where_to_get_it(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--problem", "hpolb"), "unknown problem or suite 'hpolb'; did you mean 'hpolib'?"),
+        (
+            ("--problem", "hpolb"),
+            "unknown problem or suite 'hpolb'; did you mean 'hpolib' or 'hpobench'?",
+        ),
         (("--method", "mo-tpee"), "unknown method 'mo-tpee'; did you mean 'mo-tpe' or"),
         (("--seeds", "many"), "seeds must be a number such as 20 or a range such as 20-29"),
         (("--seeds", "0"), "there is no seed in '0'"),
@@ -238,7 +243,7 @@ def test_bad_input_gets_one_sentence_and_nothing_is_written(
         (("results", "--at", "x"), "--at must be numbers of evaluations such as 10,100"),
         (("results", "--at", "99"), "no run has 99 evaluations; the longest has 12"),
         (("results", "--against", "rand"), "unknown method in these results 'rand'; did you mean"),
-        (("results", "--problem", "nmt"), "no finished run is left to summarise"),
+        (("results", "--problem", "nmt"), "there is no finished run to summarise"),
         (("results", "--method", "rndom"), "unknown method 'rndom'; did you mean 'random'"),
     ],
 )
@@ -269,7 +274,7 @@ def test_ctrl_c_keeps_what_is_finished_and_says_how_to_go_on(tmp_path: Path) -> 
     os.killpg(command.pid, signal.SIGINT)  # as the terminal does: the workers get it too
     out, err = command.communicate(timeout=20)
     assert command.returncode == 130
-    assert "stopped; what is finished is in results, and the same command goes on." in out
+    assert "stopped; finished runs are in results, and the same command continues." in out
     assert "Traceback" not in err
     assert not read_results(tmp_path / "results").corrupt
 

@@ -41,13 +41,13 @@ def test_runs_are_made_once_and_the_figure_can_be_drawn_again(
     run = reproduce("ellipsoid", "--seeds", "1", cwd=tmp_path)
     assert run.exit_code == 0, run.stderr
     assert run.stdout.splitlines() == [
-        "11 runs finished, 0 were there already: results",
+        "11 runs finished, 0 existed already: results",
         "results/figures/ellipsoid.png",
         "results/figures/ellipsoid.csv",
     ]
     numbers = (tmp_path / "results/figures/ellipsoid.csv").read_bytes()
     run = reproduce("ellipsoid", "--seeds", "1", cwd=tmp_path)
-    assert "0 runs finished, 11 were there already" in run.stdout
+    assert "0 runs finished, 11 existed already" in run.stdout
     assert (tmp_path / "results/figures/ellipsoid.csv").read_bytes() == numbers
     run = reproduce("all", "--from", "results", "--out", "again", cwd=tmp_path)
     assert run.exit_code == 0
@@ -105,7 +105,7 @@ def test_data_that_is_not_there_is_said_with_where_to_get_it(
         (("elipsoid",), "unknown figure 'elipsoid'; did you mean 'ellipsoid'?"),
         (("hv",), "unknown figure 'hv'; did you mean 'hv-hpolib' or 'hv-nmt'?"),
         (("ellipsoid", "--seeds", "x"), "seeds must be a number such as 20"),
-        (("ellipsoid", "--raw"), "ellipsoid shows no hypervolume, --scale and --raw are not"),
+        (("ellipsoid", "--raw"), "ellipsoid shows no hypervolume; leave out --scale and --raw"),
         (("ellipsoid", "--from", "nothing"), "there is no folder nothing"),
         ((",",), "name a figure"),
     ],

@@ -52,7 +52,7 @@ def read_results(folder: Path) -> Results:
         VersionError: If they are of another version.
 
     Example:
-        >>> read_results(Path("docs/results")).traces  # doctest: +SKIP
+        >>> traces = read_results(Path("records")).traces
     """
     if not folder.is_dir():
         raise FileNotFoundError(f"there is no folder {folder}; make results with: {_COMMAND}")
@@ -79,7 +79,8 @@ def write_compact(traces: Iterable[Trace], folder: Path) -> list[Path]:
         VersionError: If the folder holds results of another version.
 
     Example:
-        >>> write_compact(read_results(Path("results")).traces, Path("shared"))  # doctest: +SKIP
+        >>> write_compact(read_results(Path("records")).traces, Path("shared"))
+        [PosixPath('shared/ellipsoid4.json.gz')]
     """
     by_problem: dict[str, list[Trace]] = {}
     for trace in sorted(traces, key=lambda t: (t.run.label, t.run.seed, t.run.key)):

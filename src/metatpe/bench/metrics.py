@@ -49,8 +49,10 @@ def hypervolume_curve(
         raw: Divide by the box between best and worst values instead of by the true front.
 
     Example:
-        >>> problem = get_problem("hpolib/protein_structure")  # doctest: +SKIP
-        >>> hypervolume_curve(problem, np.array([[0.3, 100.0], [0.25, 90.0]]))  # doctest: +SKIP
+        >>> from metatpe.bench import get_problem
+        >>> problem = get_problem("hpolib/protein_structure")
+        >>> hypervolume_curve(problem, np.array([[0.3, 100.0], [0.25, 90.0]])).round(2)
+        array([0.95, 0.97])
     """
     _check_values(problem, values)
     if problem.n_objectives < 2:
@@ -138,7 +140,11 @@ def attainment_surfaces(
         directions, sorted by the first objective.
 
     Example:
-        >>> attainment_surfaces(problem, [values_0, values_1, values_2], [50])  # doctest: +SKIP
+        >>> from metatpe.bench import get_problem
+        >>> problem = get_problem("hpolib/protein_structure")
+        >>> runs = [np.array([[0.3, 100.0]]), np.array([[0.4, 90.0]]), np.array([[0.25, 95.0]])]
+        >>> attainment_surfaces(problem, runs, [50])
+        {50: array([[...]])}
     """
     for values in runs:
         _check_values(problem, values)

@@ -37,13 +37,14 @@ class Run:
     Attributes:
         problem: The name of the problem that is searched.
         method: The name of the method.
-        seed: Of the past, the first configurations, the noise and the sampler.
+        seed: Seed of the past tasks, the first configurations, the noise and the sampler.
         n_evaluations: The budget.
         n_start: How many of them are first configurations.
         past: The past tasks; none for a method that does not look at them.
         n_past: Observations of each past task.
-        settings: Of the sampler, where they differ from its defaults, sorted by name.
+        settings: Settings of the sampler that differ from its defaults, sorted by name.
         pruner: The name of the pruner; empty where trials have no learning curves.
+        batch: How many configurations are asked for before their results are told.
 
     Example:
         >>> run = Run("ellipsoid4", "mo-tpe", seed=0, n_evaluations=20)
@@ -60,9 +61,10 @@ class Run:
     n_past: int = 0
     settings: tuple[Setting, ...] = ()
     pruner: str = ""
+    batch: int = 1
 
     def __post_init__(self) -> None:
-        numbers = {"seed": 0, "n_evaluations": 1, "n_start": 0}
+        numbers = {"seed": 0, "n_evaluations": 1, "n_start": 0, "batch": 1}
         for name, least in {**numbers, **({"n_past": 2} if self.past else {})}.items():
             if getattr(self, name) < least:
                 raise ValueError(f"{name} must be {least} or more, but is {getattr(self, name)}.")
@@ -81,6 +83,7 @@ class Run:
         unusual["n_start"] = "" if self.n_start == N_START else self.n_start
         unusual["n_past"] = "" if self.n_past in (0, N_PAST) else self.n_past
         unusual["pruner"] = self.pruner
+        unusual["batch"] = "" if self.batch == 1 else self.batch
         shown = "".join(f" {name}={value}" for name, value in unusual.items() if value != "")
         return f"{self.method}{shown}"
 
@@ -94,8 +97,11 @@ class Run:
         """Return the run as what JSON can hold."""
         past = [list(entry) for entry in self.past]
         entries = {**asdict(self), "past": past, "settings": dict(self.settings)}
-        if not self.pruner:  # so that the keys of runs without curves stay as they were
+        # So that the keys of runs without curves, and of one at a time, stay as they were.
+        if not self.pruner:
             del entries["pruner"]
+        if self.batch == 1:
+            del entries["batch"]
         return entries
 
     @classmethod
@@ -143,6 +149,7 @@ def plan(
     past: Sequence[str] | None = None,
     settings: Mapping[str, Any] | None = None,
     pruners: Sequence[str] = ("",),
+    batch: int = 1,
 ) -> tuple[Run, ...]:
     """Return the runs of an experiment, seed by seed, so that what is broken off can be compared.
 
@@ -156,6 +163,7 @@ def plan(
         past: The past problems; left out, the others of the suite.
         settings: Of the samplers; every method has to have them.
         pruners: Names of pruners, for problems with learning curves.
+        batch: How many configurations are asked for before their results are told.
 
     Raises:
         ValueError: If a name or a setting is not known, or a number is too small.
@@ -167,10 +175,20 @@ def plan(
     axes = (seeds, members, dict.fromkeys(methods), dict.fromkeys(pruners))
     for seed, member, method, pruner in product(*axes):
         tasks = of_past[member] if pruner or _looks_back(method) else ()
-        n_observations = n_past if tasks else 0
-        budget = n_evaluations, n_start
-        own = Run(member, method, seed, *budget, tasks, n_observations, own_settings, pruner)
-        runs.append(own)
+        runs.append(
+            Run(
+                problem=member,
+                method=method,
+                seed=seed,
+                n_evaluations=n_evaluations,
+                n_start=n_start,
+                past=tasks,
+                n_past=n_past if tasks else 0,
+                settings=own_settings,
+                pruner=pruner,
+                batch=batch,
+            )
+        )
     return tuple(runs)
 
 

@@ -276,7 +276,7 @@ def problem_names(suite: str | None = None) -> tuple[str, ...]:
 
 @cache
 def get_problem(name: str) -> Problem:
-    """Return the problem called `name`. A table is read once a process.
+    """Return the problem called `name`. A table is read once per process.
 
     Raises:
         ValueError: If there is none of that name; close ones are listed.

@@ -12,7 +12,8 @@ if the sampler does not react to pruning (method `random`) on the same configura
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from optuna.pruners import (
@@ -23,6 +24,8 @@ from optuna.pruners import (
     PercentilePruner,
     SuccessiveHalvingPruner,
 )
+from optuna.study import Study
+from optuna.trial import FrozenTrial
 
 from metatpe.bench.problems import Problem, get_problem, unknown_name
 from metatpe.bench.records import Record
@@ -30,11 +33,37 @@ from metatpe.past.task import Task
 from metatpe.pruning.analogues import n_best
 from metatpe.pruning.pruner import TransferPruner
 from metatpe.space import Floats
+from metatpe.study.access import set_user_attributes
+from metatpe.study.stops import stop_attributes, stop_of
+
+
+class _Forgetful(TransferPruner):
+    """Stops the same trials, and leaves parts of its records out: what are these worth?"""
+
+    def __init__(self, sources: Sequence[Task], forgotten: Sequence[str]) -> None:
+        super().__init__(sources)
+        self._forgotten = tuple(forgotten)
+
+    def prune(self, study: Study, trial: FrozenTrial) -> bool:
+        """Return whether a trial should be stopped now, and write down why, in part."""
+        if not super().prune(study, trial):
+            return False
+        stored = study.get_trials(deepcopy=False)[trial.number]
+        record = stop_of(stored)
+        assert record is not None
+        forgotten: dict[str, Any] = dict.fromkeys(self._forgotten)
+        kept = replace(record, **forgotten)
+        set_user_attributes(study, stored, stop_attributes(kept))
+        return True
+
 
 _MAKERS: Mapping[str, Callable[[Sequence[Task]], BasePruner]] = {
     "none": lambda past: NopPruner(),
     "transfer": TransferPruner,
     "transfer-alone": lambda past: TransferPruner(),
+    # What samplers learn from unfinished curves: nothing, and expectations as if they were sure.
+    "transfer-silent": lambda past: _Forgetful(past, ("expected", "deviation")),
+    "transfer-sure": lambda past: _Forgetful(past, ("deviation",)),
     "median": lambda past: MedianPruner(),
     "median-10": lambda past: MedianPruner(n_warmup_steps=10),
     # The best of Optuna's on TaskSet, chosen in hindsight.
@@ -43,6 +72,7 @@ _MAKERS: Mapping[str, Callable[[Sequence[Task]], BasePruner]] = {
     # First rung at 8 % of 51 steps, the better quarter goes on.
     "halving-4": lambda past: SuccessiveHalvingPruner(min_resource=4, reduction_factor=4),
     "hyperband": lambda past: HyperbandPruner(),
+    "hyperband-4": lambda past: HyperbandPruner(min_resource=4, max_resource=51),
 }
 
 
@@ -79,8 +109,12 @@ class PrunerEntry:
     lost: float
 
 
-def compare(records: Iterable[Record]) -> list[PrunerEntry]:
+def compare(records: Iterable[Record], *, required: bool = True) -> list[PrunerEntry]:
     """Return one entry per pruner and method, from runs that have one without pruning beside them.
+
+    Args:
+        records: The runs.
+        required: Whether there has to be one.
 
     Raises:
         ValueError: If no run has.
@@ -92,7 +126,7 @@ def compare(records: Iterable[Record]) -> list[PrunerEntry]:
         if _twin(record) in without:
             key = (record.run.pruner, record.run.method)
             rows.setdefault(key, []).append(_measure(record, without[_twin(record)]))
-    if not rows:
+    if not rows and required:
         raise ValueError("no run has one without pruning beside it; run `--pruner none` as well.")
     return [
         PrunerEntry(*key, len(found), *np.mean(found, axis=0).tolist())

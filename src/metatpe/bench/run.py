@@ -54,7 +54,7 @@ OnProgress = Callable[[int, int, Record | None], None]  # how many are done, of 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of the runs that were asked for."""
+    """The outcome of the requested runs."""
 
     n_finished: int  # now
     n_skipped: int  # finished before
@@ -74,7 +74,7 @@ def run_all(
 
     Args:
         runs: As `plan` makes them.
-        folder: Of the records. It may hold others.
+        folder: Folder of the records. It may hold other records.
         jobs: Processes on this machine.
         ray: The address of a Ray cluster to use instead, "local" for one on this machine.
         on_progress: Is told how many runs are done, of how many: first those that were done
@@ -85,7 +85,9 @@ def run_all(
         RuntimeError: If a worker process died.
 
     Example:
-        >>> run_all([Run("ellipsoid4", "random", seed=0)], Path("results"))  # doctest: +SKIP
+        >>> runs = [Run("ellipsoid4", "random", seed=0, n_evaluations=5)]
+        >>> run_all(runs, Path("results"))
+        Outcome(n_finished=1, n_skipped=0, failed=(), corrupt=())
     """
     prepare(folder)
     tell = on_progress or (lambda n_done, n_runs, record: None)
@@ -159,17 +161,30 @@ def _search(run: Run, problem: Problem) -> tuple[tuple[Evaluation, ...], int]:
     for configuration in first:
         study.enqueue_trial(configuration)
     is_log = method.is_log(problem)
-    evaluated = [_evaluate(study, metered, run.seed, is_log) for _ in range(run.n_evaluations)]
+    evaluated: list[Evaluation] = []
+    while len(evaluated) < run.n_evaluations:
+        n = min(run.batch, run.n_evaluations - len(evaluated))
+        asked = [_ask(study, metered) for _ in range(n)]
+        evaluated += [_evaluate(study, metered, *one, run.seed, is_log) for one in asked]
     return _with_origins(evaluated, study, method, len(first) if run.past else 0), n_calls
 
 
-def _evaluate(
-    study: optuna.Study, problem: Problem, seed: int, is_log: NDArray[np.bool_]
-) -> Evaluation:
-    """Ask for a configuration, evaluate it and tell the result."""
+def _ask(study: optuna.Study, problem: Problem) -> tuple[optuna.Trial, float]:
+    """Return a new trial and the seconds that its configuration took."""
     begin = time.perf_counter()
     trial = problem.ask(study)
-    seconds = time.perf_counter() - begin
+    return trial, time.perf_counter() - begin
+
+
+def _evaluate(
+    study: optuna.Study,
+    problem: Problem,
+    trial: optuna.Trial,
+    seconds: float,
+    seed: int,
+    is_log: NDArray[np.bool_],
+) -> Evaluation:
+    """Evaluate a trial and tell the result."""
     values = problem.evaluate(trial.params, seed)
     epochs = None if problem.curve is None else _train(trial, problem.curve(trial.params))
     if epochs is not None and epochs < 0:
@@ -254,8 +269,8 @@ def _in_processes(runs: Sequence[Run], jobs: int) -> Iterator[Record]:
             pool.shutdown()
         except BrokenProcessPool as error:
             raise RuntimeError(
-                "a worker process died, perhaps for want of memory; what was finished is kept, "
-                "so the same command with fewer jobs goes on from there."
+                "a worker process died, possibly because it ran out of memory; finished runs are "
+                "kept, so the same command with fewer jobs continues from there."
             ) from error
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)

@@ -17,8 +17,8 @@ from metatpe.bench.methods import get_method, method_names
 from metatpe.bench.metrics import Scale
 from metatpe.bench.plan import AT, N_EVALUATIONS, N_PAST, N_START, Run, plan
 from metatpe.bench.problems import expand, get_problem, problem_names, suite_of
-from metatpe.bench.pruners import check_pruner, compare
-from metatpe.bench.records import Record, Trace, read_records
+from metatpe.bench.pruners import check_pruner
+from metatpe.bench.records import Record, Trace
 from metatpe.bench.run import Outcome, run_all
 from metatpe.cli.common import (
     AsJson,
@@ -45,20 +45,27 @@ Problems = Annotated[
 Methods = Annotated[
     str, typer.Option(metavar="NAMES", help="Methods, such as `meta-tpe,mo-tpe`, or `all`.")
 ]
+Seeds = Annotated[str, typer.Option(metavar="N", help="Number of seeds, or a range: `20-29`.")]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="A setting of the sampler: `eta=2`."),
+]
 ChosenScale = Annotated[
-    Scale, typer.Option(help="Of the hypervolume: as the authors have it, or all in logs.")
+    Scale, typer.Option(help="Scale of the hypervolume: as in the paper, or logarithms only.")
 ]
 Raw = Annotated[
-    bool, typer.Option("--raw", help="Scaled by best and worst values, not by the true front.")
+    bool, typer.Option("--raw", help="Scale by best and worst values, not by the true front.")
 ]
-Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="Of records or compact files.")]
+Folder = Annotated[
+    Path, typer.Argument(metavar="FOLDER", help="Folder of records or compact files.")
+]
 
 
 # list -----------------------------------------------------------------------------------------
 
 
 def list_(as_json: AsJson = False) -> None:
-    """Show the problems and the methods, and which of them are not available here.
+    """List the problems and methods, and which of them are not available here.
 
     Example: `metatpe bench list`
     """
@@ -113,39 +120,39 @@ def _wide() -> Console:
 def run(
     problem: Problems,
     method: Methods,
-    seeds: Annotated[str, typer.Option(metavar="N", help="How many, or which: `20-29`.")] = "20",
-    evaluations: Annotated[int, typer.Option(min=1, help="Of each run.")] = N_EVALUATIONS,
-    start: Annotated[int, typer.Option(min=0, help="First configurations.")] = N_START,
+    seeds: Seeds = "20",
+    evaluations: Annotated[int, typer.Option(min=1, help="Evaluations per run.")] = N_EVALUATIONS,
+    start: Annotated[int, typer.Option(min=0, help="Start-up configurations per run.")] = N_START,
     past: Annotated[
         str | None,
-        typer.Option(metavar="NAMES", help="Past problems; if none, the others of the suite."),
+        typer.Option(metavar="NAMES", help="Past problems; default: the rest of the suite."),
     ] = None,
-    n_past: Annotated[int, typer.Option(min=2, help="Observations of a past task.")] = N_PAST,
-    setting: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="A setting of the sampler, as `eta=2`."),
-    ] = None,
+    n_past: Annotated[int, typer.Option(min=2, help="Observations per past task.")] = N_PAST,
+    setting: Settings = None,
     pruner: Annotated[
         str | None,
         typer.Option(metavar="NAMES", help="Pruners, for problems with learning curves."),
     ] = None,
+    batch: Annotated[
+        int, typer.Option(min=1, help="Configurations asked for before results are told.")
+    ] = 1,
     jobs: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
     ray: Annotated[
         str | None,
-        typer.Option(metavar="ADDRESS", help="A Ray cluster to use; `local` starts one here."),
+        typer.Option(metavar="ADDRESS", help="Use a Ray cluster; `local` starts one."),
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder of the records.")] = Path("results"),
 ) -> None:
     """Run methods on problems, and keep a record of each run.
 
-    For each problem the others of its suite are the past: 100 random configurations each, the same
-    for every method with one seed. Runs that are finished are skipped, so that the same command
-    goes on where it was stopped.
+    The past of a problem is the rest of its suite: 100 random configurations of each other
+    problem, the same for every method with the same seed. Finished runs are skipped, so the same
+    command continues where it was stopped.
 
     Example: `metatpe bench run --problem hpolib --method meta-tpe,mo-tpe --seeds 20 --jobs 2
     --out results/`
 
-    The ellipsoid with a past task whose optimum is elsewhere:
+    With a past task whose optimum is elsewhere:
     `metatpe bench run --problem ellipsoid4 --past ellipsoid4-c2 --method meta-tpe,naive-meta-tpe`
     """
     if ray is not None:
@@ -162,6 +169,7 @@ def run(
             past=None if past is None else split_names(past),
             settings=dict(map(_setting, setting or ())),
             pruners=_pruners(pruner, problem),
+            batch=batch,
         )
         involved = ((run.problem, *(task.problem for task in run.past)) for run in runs)
         for name in dict.fromkeys(chain.from_iterable(involved)):
@@ -194,7 +202,7 @@ def run_with_bar(runs: Sequence[Run], out: Path, jobs: int, ray: str | None) -> 
             return run_all(runs, out, jobs=jobs, ray=ray, on_progress=tell)
         except KeyboardInterrupt:
             progress.stop()
-            say(f"stopped; what is finished is in {out}, and the same command goes on.")
+            say(f"stopped; finished runs are in {out}, and the same command continues.")
             raise typer.Exit(130) from None
         except (RuntimeError, ConnectionError) as error:
             progress.stop()
@@ -203,7 +211,7 @@ def run_with_bar(runs: Sequence[Run], out: Path, jobs: int, ray: str | None) -> 
 
 def print_outcome(outcome: Outcome, out: Path, missing: Sequence[str]) -> None:
     finished = counted(outcome.n_finished, "run")
-    print(f"{finished} finished, {outcome.n_skipped} were there already: {out}")
+    print(f"{finished} finished, {outcome.n_skipped} existed already: {out}")
     for sentence in [*missing, *(f"{entry}; it was run again" for entry in outcome.corrupt)]:
         say(sentence, err=True)
     for record in outcome.failed:
@@ -250,24 +258,28 @@ def _setting(text: str) -> tuple[str, float | int]:
 
 def table(
     results: Folder,
-    at: Annotated[
-        str, typer.Option(metavar="N,N,...", help="After how many evaluations.")
-    ] = ",".join(map(str, AT)),
+    at: Annotated[str, typer.Option(metavar="N,N,...", help="Numbers of evaluations.")] = ",".join(
+        map(str, AT)
+    ),
     against: Annotated[
-        str | None, typer.Option(metavar="METHOD", help="The method that all are compared with.")
+        str | None, typer.Option(metavar="METHOD", help="Compare all methods with this one.")
     ] = None,
-    problem: Annotated[str | None, typer.Option(metavar="NAMES", help="Only these.")] = None,
-    method: Annotated[str | None, typer.Option(metavar="NAMES", help="Only these.")] = None,
+    problem: Annotated[
+        str | None, typer.Option(metavar="NAMES", help="Problems; all if none.")
+    ] = None,
+    method: Annotated[
+        str | None, typer.Option(metavar="NAMES", help="Methods; all if none.")
+    ] = None,
     scale: ChosenScale = "paper",
     raw: Raw = False,
     as_json: AsJson = False,
 ) -> None:
     """Summarise results: means with standard errors, ranks, paired tests and speed-ups.
 
-    The measure is the normalised hypervolume (1: the true front), for one objective the best
-    value. Beside it, after the last number of evaluations: the average rank, the paired difference
-    from the method that all are compared with, the p-value of Wilcoxon's signed-rank test, and how
-    many evaluations the method needs to become as good as that one.
+    The measure is the normalised hypervolume (1 is the true front), or the best value for one
+    objective. After the last number of evaluations the table also shows the mean rank, the paired
+    difference from the method given by `--against`, the p-value of Wilcoxon's signed-rank test,
+    and how many evaluations a method needs to become as good as that method.
 
     Example: `metatpe bench table results/ --at 10,50,100 --against mo-tpe`
     """
@@ -278,7 +290,7 @@ def table(
         traces, missing = _readable(_chosen(found, problem, method))
         curves = curves_of(traces, scale=scale, raw=raw)
         against = chosen_method(curves, against)
-        entries = summarise(curves, at=_budgets(at), against=against)
+        entries = summarise(curves, at=budgets_of(at), against=against)
     if as_json:
         print_json({"against": against, "entries": [asdict(entry) for entry in entries]})
     else:
@@ -301,7 +313,7 @@ def _chosen(found: Results, problem: str | None, method: str | None) -> list[Tra
         and (not methods or trace.run.method in methods)
     ]
     if not traces:
-        raise ValueError("no finished run is left to summarise.")
+        raise ValueError("there is no finished run to summarise.")
     return traces
 
 
@@ -326,11 +338,11 @@ def _readable(traces: Sequence[Trace]) -> tuple[list[Trace], list[str]]:
         sentences.append(f"{', '.join(names)} {verb} left out: {missing[names[0]]}")
     readable = [trace for trace in traces if trace.run.problem not in missing]
     if not readable:
-        raise ValueError(f"no table of a problem is here; {sentences[0]}")
+        raise ValueError(f"no data of a problem are installed; {sentences[0]}")
     return readable, sentences
 
 
-def _budgets(text: str) -> list[int]:
+def budgets_of(text: str) -> list[int]:
     numbers = split_names(text)
     if not numbers or not all(n.isdecimal() and int(n) for n in numbers):
         raise ValueError(f"--at must be numbers of evaluations such as 10,100, but is {text!r}.")
@@ -371,25 +383,6 @@ def print_left_out(found: Results) -> None:
         say(f"{run.problem} {run.label}, seed {run.seed} failed: {record.error}", err=True)
 
 
-# pruning --------------------------------------------------------------------------------------
-
-
-def pruning(results: Folder, as_json: AsJson = False) -> None:
-    """Compare pruners: epochs spent, regret beyond no pruning, and how many of the best were lost.
-
-    Example: `metatpe bench pruning results/` after `metatpe bench run --problem taskset-curves
-    --method random --pruner none,transfer,median --out results/`
-    """
-    with plain_failures():
-        entries = compare(record for record in read_records(results) if isinstance(record, Record))
-    rows = [asdict(entry) for entry in entries]
-    if as_json:
-        print_json(rows)
-        return
-    shown = [{k: f"{v:.3f}" if isinstance(v, float) else v for k, v in r.items()} for r in rows]
-    print_rows("Pruners", shown, ("pruner", "method", "n_runs", "epochs", "regret", "lost"))
-
-
 # compact --------------------------------------------------------------------------------------
 
 
@@ -397,9 +390,9 @@ def compact(
     results: Folder,
     out: Annotated[Path, typer.Argument(metavar="OUT", help="Folder of the compact files.")],
 ) -> None:
-    """Write the objective values of all runs, one small file a problem, to share them.
+    """Write the objective values of all runs to small files, one per problem, to share them.
 
-    `metatpe bench table OUT` reads them like the records that they were made from.
+    `metatpe bench table OUT` reads these files in the same way as records.
 
     Example: `metatpe bench compact results/ docs/results/`
     """

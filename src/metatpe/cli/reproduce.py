@@ -28,6 +28,12 @@ if TYPE_CHECKING:
     from metatpe.bench.figures import Figure
 
 _ALL = "all"
+From = Annotated[
+    Path | None,
+    typer.Option(
+        "--from", metavar="DIR", help="Draw the figures from these results without new runs."
+    ),
+]
 
 
 def reproduce(
@@ -40,27 +46,27 @@ def reproduce(
     ] = False,
     seeds: Annotated[
         str | None,
-        typer.Option(metavar="N", help="How many, or which: `20-29`; if not said, the paper's."),
+        typer.Option(
+            metavar="N", help="Number of seeds, or a range: `20-29`; default: as in the paper."
+        ),
     ] = None,
     jobs: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
     out: Annotated[
-        Path, typer.Option(help="Folder of the records; the figures go into its folder figures.")
+        Path, typer.Option(help="Folder of the records; figures are in its subfolder figures.")
     ] = Path("results"),
-    from_: Annotated[
-        Path | None, typer.Option("--from", metavar="DIR", help="Run nothing: draw these results.")
-    ] = None,
+    from_: From = None,
     scale: ChosenScale = "paper",
     raw: Raw = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run what a figure of the paper needs, and draw it, with the numbers in a CSV file beside it.
+    """Make the runs for a figure of the paper, draw it, and write its numbers to a CSV file.
 
-    Runs that are finished are skipped, so that the same command goes on where it was stopped, and
-    figures that show the same runs share them. `--from` draws records or compact files of others.
+    Finished runs are skipped, so the same command continues where it was stopped, and figures
+    share their runs. `--from` draws existing records or compact files.
 
     Example: `metatpe bench reproduce hv-hpolib --quick --jobs 2`
 
-    All figures with as many seeds as the paper has:
+    All figures, with as many seeds as in the paper:
     `metatpe bench reproduce all --jobs 2 --out results`
     """
     from metatpe.bench.figures import Measure, figure_names, get_figure, save
@@ -84,8 +90,7 @@ def reproduce(
             if reason := _why_not(figure, own, from_):
                 remarks.append(f"{figure.name} is left out: {reason}")
                 continue
-            for path in save(figure, own, out / "figures", measure=measure, quick=quick):
-                print(path)
+            print(*save(figure, own, out / "figures", measure=measure, quick=quick), sep="\n")
             n_drawn += 1
     for remark in remarks:
         typer.echo(remark, err=True)
@@ -129,7 +134,7 @@ def _drawable(figures: Sequence[Figure], *, is_plain: bool) -> tuple[list[Figure
 def _what_is_missing(figure: Figure, is_plain: bool) -> str | None:
     """Return why a figure cannot be drawn here; None where it can."""
     if not is_plain and not figure.has_hypervolume:
-        return f"{figure.name} shows no hypervolume, --scale and --raw are not for it"
+        return f"{figure.name} shows no hypervolume; leave out --scale and --raw"
     try:
         for problem in figure.problems:
             get_problem(problem)
@@ -143,7 +148,7 @@ def _why_not(figure: Figure, traces: Sequence[Trace], source: Path | None) -> st
     if figure.has_runs and not traces:
         return f"no finished run of it is in {source}" if source else "none of its runs finished"
     if figure.is_measured and source:
-        return "it is measured and not made from results; leave --from away"
+        return "it is measured, not made from results; leave out --from"
     return None
 
 

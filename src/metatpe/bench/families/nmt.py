@@ -81,7 +81,8 @@ def _read(file: Path) -> Grid:
         return Grid(_LEVELS, frozenset(), values)
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(
-            f"{file} is not a table of NMT-Bench, fetch it anew ({type(error).__name__}: {error})."
+            f"{file} is not a table of NMT-Bench, download it again "
+            f"({type(error).__name__}: {error})."
         ) from error
 
 

@@ -108,7 +108,7 @@ def _table(dataset: int, *files: Path) -> Branches:
     columns = read[0][0]
     for file, (found, rows) in zip(files, read, strict=True):
         if found != columns:
-            raise ValueError(f"{file} has other columns than {files[0]}, fetch both anew.")
+            raise ValueError(f"{file} has other columns than {files[0]}, download both again.")
         if dataset not in rows:
             near = sorted(sorted(rows, key=lambda i: abs(i - dataset))[:2])
             raise ValueError(
@@ -138,7 +138,7 @@ def _matrix(file: Path) -> tuple[tuple[str, ...], dict[int, Floats]]:
 
 def _not_a_matrix(file: Path, error: Exception) -> ValueError:
     return ValueError(
-        f"{file} is not a matrix of oboe, fetch it anew ({type(error).__name__}: {error})."
+        f"{file} is not a matrix of oboe, download it again ({type(error).__name__}: {error})."
     )
 
 

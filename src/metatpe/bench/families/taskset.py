@@ -122,6 +122,7 @@ def _read(file: Path) -> tuple[Floats, dict[str, Floats]]:
             raise ValueError("settings must be in their ranges, with a curve for each")
     except (ValueError, KeyError, OSError, EOFError, BadZipFile) as error:
         raise ValueError(
-            f"{file} is not the file of TaskSet, fetch it anew ({type(error).__name__}: {error})."
+            f"{file} is not the file of TaskSet, download it again "
+            f"({type(error).__name__}: {error})."
         ) from error
     return X, losses

@@ -75,7 +75,7 @@ def _numbers_of_centres(traces: Sequence[Trace], measure: Measure) -> Table:
 
 
 def _median_weight(traces: Sequence[Trace]) -> Any:  # (n,), None without a past
-    """Return the median over runs of what the past task weighs; NaN before it is weighed."""
+    """Return the median weight of the past task over runs; NaN before it has one."""
     if not traces[0].run.past:
         return None
     name = traces[0].run.past[0].problem
