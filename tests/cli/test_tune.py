@@ -255,7 +255,7 @@ def test_a_study_that_was_stopped_goes_on_with_what_was_being_evaluated(
         os.killpg(command.pid, number)
         answer = ended(command)
     assert answer.code == 130, answer
-    assert "stopped; the same command goes on with the study." in answer.out
+    assert "stopped; the same command continues the study." in answer.out
     assert "Traceback" not in answer.err
     study = study_of()
     assert states(study) == ["FAIL", "FAIL", "WAITING", "WAITING"]

@@ -129,6 +129,7 @@ def test_a_database_that_is_away_when_evaluations_end_is_waited_for(server: Serv
     assert kept() == []
 
 
+@pytest.mark.slow
 def test_what_a_database_does_not_take_in_time_is_stored_by_the_next_run(server: Server) -> None:
     impatient = ("--trials", 3, "--jobs", 2, "--storage-patience", 1)
     with running(*arguments(server.url, *impatient)) as command:
@@ -189,6 +190,7 @@ def test_a_locked_sqlite_file_is_waited_for() -> None:
     assert states(SQLITE) == ["COMPLETE"] * 2
 
 
+@pytest.mark.slow
 def test_the_trouble_of_one_worker_does_not_stop_the_others() -> None:
     # In one process no file can be opened any more, not even that of the storage.
     write(
@@ -219,7 +221,8 @@ def test_the_next_run_cleans_up_after_a_parent_and_workers_that_died_together() 
     answer = tune(SQLITE, "--trials", 3, "--json")
     assert answer.code == 0, answer
     assert (
-        "2 trials (0, 1): the process is gone; marked as failed, and enqueued again." in answer.err
+        "2 trials (0, 1): the process has ended; marked as failed and enqueued again."
+        in answer.err
     )
     counts = json.loads(answer.out)
     assert (counts["trials"], counts["complete"]) == (3, 3)
@@ -245,6 +248,7 @@ def test_a_parent_that_dies_alone_costs_no_result() -> None:
     assert states(SQLITE) == ["COMPLETE"] * 3
 
 
+@pytest.mark.slow
 def test_two_runs_of_a_study_begin_as_many_trials_as_one() -> None:
     command = arguments("studies.log", "--trials", 24, "--jobs", 2)
     with running(*command) as one, running(*command) as two:
@@ -299,6 +303,7 @@ def test_three_failures_of_a_kind_at_the_start_end_a_run_and_leave_no_study(
     assert metatpe(*new, "--trials", 2, *two).code == 0
 
 
+@pytest.mark.slow
 def test_a_hopeless_command_shows_the_end_of_its_errors() -> None:
     what = ("--", sys.executable, "nowhere.py", "{x:float:0:1}")
     new = ("tune", "--study", "new", "--storage", SQLITE, "--jobs", 2, "--trials", 9)

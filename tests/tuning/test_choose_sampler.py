@@ -7,7 +7,7 @@ import pytest
 from optuna.trial import TrialState, create_trial
 
 from metatpe.tuning.objective import Function
-from metatpe.tuning.tuner import SamplerChoice, Tuning, choose_sampler
+from metatpe.tuning.setup import SamplerChoice, Tuning, choose_sampler
 
 
 def tuning(n_trials: int = 100, sampler: SamplerChoice = "auto") -> Tuning:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -114,3 +115,14 @@ def test_one_run_has_its_turn_at_a_time(tmp_path: Path, monkeypatch: pytest.Monk
     assert turn.take()
     turn.give_back()
     assert Turn("studies.log", "new").take()
+
+
+def test_where_files_cannot_be_locked_no_run_waits_for_its_turn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "fcntl", None)  # as on Windows
+    one, other = Turn("sqlite:///studies.db", "new"), Turn("sqlite:///studies.db", "new")
+    assert one.take()
+    assert other.take()
+    one.give_back()
+    other.give_back()

@@ -15,6 +15,16 @@ def ended(error: str | None) -> FrozenTrial:
     return create_trial(state=TrialState.FAIL, user_attrs=attributes)
 
 
+def is_hopeless(errors: list[str | None]) -> bool:
+    first = FirstTrials()
+    try:
+        for error in errors:
+            first.add(ended(error))
+    except HopelessError:
+        return True
+    return False
+
+
 def test_the_third_failure_with_one_message_is_hopeless() -> None:
     first = FirstTrials()
     first.add(ended("no memory."))
@@ -33,6 +43,5 @@ def test_the_third_failure_with_one_message_is_hopeless() -> None:
     ],
 )
 def test_a_run_with_anything_else_among_its_first_trials_goes_on(errors: list[str | None]) -> None:
-    first = FirstTrials()
-    for error in errors:
-        first.add(ended(error))
+    assert not is_hopeless(errors)
+    assert is_hopeless(["a", "a", "a", *errors])

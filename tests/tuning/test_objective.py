@@ -146,7 +146,10 @@ def test_a_command_gets_its_values_as_they_were_written(output: Output) -> None:
         ([PYTHON, "{x:int:1:2}", "{x:int:1:3}"], "x is there twice; write {x} the second time."),
         ([PYTHON, "{x:log}"], "{x:log} has no range; write {x:log:LOW:HIGH}."),
         ([PYTHON, "{x:log:0:1}"], "a log scale needs positive values, but there is 0."),
-        ([PYTHON, "{x:odd:0:1}"], "'odd' is no kind; they are float, log, int, logint, choice."),
+        (
+            [PYTHON, "{x:odd:0:1}"],
+            "'odd' is not a type; the types are float, log, int, logint, choice.",
+        ),
         ([PYTHON, "{HOME}"], "nothing says what {HOME} may be; write {HOME:float:0:1}"),
     ],
 )

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from optuna.trial import FrozenTrial, TrialState, create_trial
@@ -68,6 +70,44 @@ def test_a_process_that_was_killed_is_gone_also_before_its_parent_has_noticed() 
     assert is_abandoned(owned(its))
     child.communicate()
     assert is_abandoned(owned(its))
+
+
+needs_ps = pytest.mark.skipif(shutil.which("ps") is None, reason="there is no ps")
+
+
+@needs_ps
+def test_without_proc_the_list_of_processes_tells_who_lives(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(owner, "_PROC", Path("/nowhere"))
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(3600)"])
+    its = replace(ME, pid=child.pid, started=owner._started(child.pid))
+    assert is_alive(its)
+    child.kill()
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # dead, but not forgotten
+    assert not is_alive(its)
+    child.communicate()
+    assert not is_alive(its)
+    assert is_abandoned(owned(its))
+
+
+@needs_ps
+def test_processes_in_other_time_zones_agree_when_one_started(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(owner, "_PROC", Path("/nowhere"))
+    before = owner._started(os.getpid())
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    assert owner._started(os.getpid()) == before != ""
+
+
+def test_where_nothing_lists_processes_signs_of_life_tell(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(owner, "_PROC", Path("/nowhere"))
+    monkeypatch.setenv("PATH", "/nowhere")
+    its = this_process("run")
+    assert its.started == ""
+    assert not is_abandoned(owned(its, seen=60.0))
+    assert is_abandoned(owned(its, seen=3600.0))
 
 
 def test_another_process_with_the_same_number_is_not_the_owner() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
@@ -13,10 +15,11 @@ import pytest
 from optuna.storages import BaseStorage
 from optuna.study import Study
 from optuna.trial import TrialState
-from studies import free_port, grpc_proxy
+from studies import free_port, grpc_proxy, grpc_server
 
+from metatpe.past.read import storage as storage_module
 from metatpe.past.read.storage import StorageError, open_storage
-from metatpe.study.access import storage_of
+from metatpe.study.access import PunctualProxy, storage_of
 from metatpe.tuning.owner import owners_of, this_process
 from metatpe.tuning.patience import Patience, PatientStorage, is_passing
 
@@ -110,6 +113,30 @@ def test_a_proxy_that_is_back_is_used_at_once(tmp_path: Path, said: Said) -> Non
     assert [t.value for t in study.trials] == [1.0]
     again.set()
     proxy.join()
+    assert said.lines[-1] == "back"
+
+
+def test_a_proxy_that_falls_silent_is_waited_for(
+    tmp_path: Path, said: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("grpc")
+    monkeypatch.setattr(PunctualProxy, "seconds", 0.5)
+    monkeypatch.setattr(storage_module, "_SECONDS", 1)
+    behind = f"sqlite:///{tmp_path / 'studies.db'}"
+    open_storage(behind, create=True)
+    with grpc_server(behind, free_port()) as (url, server):
+        study, hasty = open_study(url, said.patience()), open_study(url, Said().patience(0.0))
+        trial = study.ask()
+        # Its connections stay open, as those of a host that has lost its network.
+        os.kill(server.pid, signal.SIGSTOP)
+        with pytest.raises(StorageError, match="Deadline Exceeded"):
+            hasty.ask()
+        with pytest.raises(StorageError, match="no gRPC proxy answers"):
+            hasty.ask()  # and does not wait for the deadline again
+        threading.Timer(3.0, os.kill, (server.pid, signal.SIGCONT)).start()
+        study.tell(trial, 1.0)
+        assert [t.value for t in study.trials] == [1.0]
+    assert "cannot be used: Deadline Exceeded." in said.lines[0]
     assert said.lines[-1] == "back"
 
 

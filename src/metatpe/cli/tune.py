@@ -1,11 +1,46 @@
-"""`metatpe tune`."""
+"""Tune a function or a command with the help of past studies.
+
+The function takes an Optuna trial and returns the values of the objectives. In a command, the
+parts in braces are chosen for each trial: `{lr:log:1e-5:1e-1}`, `{depth:int:1:8}` or
+`{act:relu|tanh}`. Types are float, log, int and logint; `{lr}` repeats the same value. The
+last line of its output must be JSON: a number, a list, or an object with the values by name.
+If the exit code is not 0, the trial has failed, and the end of the output is stored.
+
+Trials that are unlikely to end among the best are stopped early, if they report intermediate
+values. A function calls `trial.report` and `trial.should_prune`. For a command, `--report`
+describes the lines of its output that have the values: `{value}` is a number (once per objective),
+`{step}` an integer, `{}` any text. Without `{step}` the lines are counted. A command that is
+stopped is terminated, and killed after 5 s; its trial is pruned and keeps the values. The command
+must print each line at once. Python does; a C program has to flush its output.
+
+By default, a new study gets the number, names and directions of its objectives from the past
+studies.
+
+The same command continues an existing study. Ctrl-C stops the running evaluations: those
+trials are marked as failed and do not count, and their configurations are enqueued, so that
+the study continues with them. The same happens to trials of an earlier run whose processes
+have ended.
+
+If the storage is unavailable, the command waits for it. After `--storage-patience` seconds,
+results are kept in files, and the next run stores them.
+
+Examples:
+
+`metatpe tune train.py:objective --study new --storage sqlite:///studies.db --from 'resnet-*'
+--trials 50 --jobs 2`
+
+`metatpe tune --study program --storage sqlite:///studies.db --from 'resnet-*' --trials 20 --
+python train.py --lr {lr:log:1e-5:1e-1} --depth {depth:int:1:8}`
+
+`metatpe tune --study pruned --storage sqlite:///studies.db --from 'resnet-*' --trials 20
+--report 'epoch {step} loss {value}' -- python train.py --lr {lr:log:1e-5:1e-1}
+--depth {depth:int:1:8}`
+"""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence, Set
-from pathlib import Path
-from typing import Annotated
 
 import typer
 from optuna.study import Study
@@ -27,18 +62,38 @@ from metatpe.cli.common import (
     table_of,
 )
 from metatpe.cli.tasks import parse_default
+from metatpe.cli.tune_options import (
+    KeepGoing,
+    Logs,
+    NJobs,
+    NTrials,
+    ObjectiveNames,
+    PastNames,
+    Pruner,
+    Report,
+    Sampler,
+    Seed,
+    StoragePatience,
+    StudyName,
+    Timeout,
+    Words,
+)
 from metatpe.past.read.storage import masked
 from metatpe.past.read.tables import directions_of
+from metatpe.pruning.pruner import TransferPruner
 from metatpe.study.record import record_of
+from metatpe.study.stops import stop_of
 from metatpe.study.trials import front_of
 from metatpe.tuning.claims import is_done
 from metatpe.tuning.hope import HopelessError
-from metatpe.tuning.objective import parse
+from metatpe.tuning.objective import Command, parse
 from metatpe.tuning.patience import DEFAULT_PATIENCE
-from metatpe.tuning.tuner import SAMPLERS, SamplerChoice, Tuner, Tuning
+from metatpe.tuning.setup import Setup, Tuning
+from metatpe.tuning.tuner import Tuner
 from metatpe.tuning.worker import ERROR
 from metatpe.viz.style import value_text
 from metatpe.viz.weights import described
+from metatpe.words import counted
 
 _ROWS = 15  # of the live table
 _LINES = 15  # of the output of an evaluation that failed
@@ -46,92 +101,33 @@ _N_WEIGHTS = 3  # the largest ones are shown
 
 
 def tune(
-    words: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="FILE.py:FUNCTION | -- COMMAND", help="What to tune.", show_default=False
-        ),
-    ],
+    words: Words,
     storage: Storage,
-    study: Annotated[str, typer.Option(help="The study to begin, or to go on with.")],
-    past: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--from", metavar="STUDY", help="Past studies of the storage: names or patterns."
-        ),
-    ] = None,
-    sampler: Annotated[
-        SamplerChoice,
-        typer.Option(
-            help="`transfer` (TransferSampler) makes the most of each evaluation, `meta-tpe` "
-            "(MetaTPESampler) suggests in milliseconds. `auto` is `transfer`, but `meta-tpe` for "
-            "more than 1000 trials, or where evaluations of the study took less than 0.5 s."
-        ),
-    ] = "auto",
+    study: StudyName,
+    past: PastNames = None,
+    sampler: Sampler = "auto",
+    pruner: Pruner = "transfer",
+    report: Report = None,
     direction: Directions = None,
-    objective: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="What the objectives are called.")
-    ] = None,
-    trials: Annotated[
-        int, typer.Option(min=1, help="How many the study is to have, with those of earlier runs.")
-    ] = 100,
-    jobs: Annotated[
-        int, typer.Option(min=1, help="Processes that evaluate at the same time.")
-    ] = 1,
-    timeout: Annotated[
-        float | None, typer.Option(min=0, help="Begin no trial after so many seconds.")
-    ] = None,
+    objective: ObjectiveNames = None,
+    trials: NTrials = 100,
+    jobs: NJobs = 1,
+    timeout: Timeout = None,
     default: Defaults = None,
-    logs: Annotated[
-        Path | None, typer.Option(help="A folder to keep what the evaluations print.")
-    ] = None,
-    seed: Annotated[
-        int | None, typer.Option(min=0, help="Makes suggestions reproducible, with one job.")
-    ] = None,
-    storage_patience: Annotated[
-        float,
-        typer.Option(min=0, help="Seconds to wait for a storage that is away; results are kept."),
-    ] = DEFAULT_PATIENCE,
-    keep_going: Annotated[
-        bool,
-        typer.Option("--keep-going", help="Go on if the first three trials fail in the same way."),
-    ] = False,
+    logs: Logs = None,
+    seed: Seed = None,
+    storage_patience: StoragePatience = DEFAULT_PATIENCE,
+    keep_going: KeepGoing = False,
     as_json: AsJson = False,
 ) -> None:
-    """Tune a function or a command, using what past studies have learned.
-
-    The function takes an Optuna trial and returns the values of the objectives. In a command, the
-    parts in braces are chosen for each trial: `{lr:log:1e-5:1e-1}`, `{layers:int:1:8}` or
-    `{act:relu|tanh}` (kinds are float, log, int and logint; `{lr}` is the same value again). The
-    last line of its output must be JSON: a number, a list, or an object with the values by name.
-    If the exit code is not 0, the trial has failed and keeps the end of the output.
-
-    What is not said about the objectives of a new study, how many there are, their names and
-    directions, is taken from the past studies.
-
-    The same command continues an existing study. Ctrl-C stops the running evaluations: those
-    trials are marked as failed and do not count, and their configurations are enqueued, so that
-    the study continues with them. The same is done for trials of an earlier run whose processes
-    are gone.
-
-    A storage that is away for a while is waited for. If it stays away for longer than
-    `--storage-patience`, results are kept in files that the next run stores.
-
-    Examples:
-
-    `metatpe tune train.py:objective --study new --storage sqlite:///studies.db --from 'resnet-*'
-    --trials 100 --jobs 4`
-
-    `metatpe tune --study new --storage sqlite:///studies.db -- python train.py
-    --lr {lr:log:1e-5:1e-1} --layers {layers:int:1:8} --act '{act:relu|tanh}'`
-    """
     with plain_failures():
         require_name(study)
         tuning = Tuning(
-            objective=parse(words),
+            objective=parse(words, report),
             storage=storage,
             study=study,
             sampler=sampler,
+            pruner=pruner,
             past=tuple(past or ()),
             directions=_directions(direction, objective),
             names=tuple(objective or ()),
@@ -144,15 +140,24 @@ def tune(
             patience=storage_patience,
             keep_going=keep_going,
         )
-        shown_on = Terminal(stderr=True) if as_json else console
-        view = _View(tuning, shown_on)
-        tuner = Tuner(tuning, view.finished, view.message)
-        view.begin(tuner)
-        with view.live(), view.hopeless():
-            tuned = tuner.run()
-        _report(tuned, tuning, shown_on, as_json=as_json)
+        _run(tuning, as_json=as_json)
+
+
+# The help of the command is the text at the top of this file.
+tune.__doc__ = __doc__
+
+
+def _run(tuning: Tuning, *, as_json: bool) -> None:
+    """Tune, show how it goes, and exit with the code that says how it ended."""
+    shown_on = Terminal(stderr=True) if as_json else console
+    view = _View(tuning, shown_on)
+    tuner = Tuner(tuning, view.finished, view.message)
+    view.begin(tuner.setup)
+    with view.live(), view.hopeless():
+        tuned = tuner.run()
+    _report(tuned, tuning, shown_on, as_json=as_json)
     if tuner.is_stopped:
-        view.message("stopped; the same command goes on with the study.")
+        view.message("stopped; the same command continues the study.")
         raise typer.Exit(130)
     if not any(t.state == TrialState.COMPLETE for t in tuned.get_trials(deepcopy=False)):
         raise typer.Exit(1)
@@ -175,15 +180,18 @@ class _View:
         self._n_failed = 0
         self._n_finished = 0
 
-    def begin(self, tuner: Tuner) -> None:
-        past = ", ".join(tuner.sources) if tuner.sources else "none"
+    def begin(self, setup: Setup) -> None:
+        """Show what the run starts with."""
+        past = ", ".join(setup.sources) if setup.sources else "none"
         where = f"{self._tuning.study} in {masked(self._tuning.storage)}"
         self.message(f"study {where}, past studies: {past}")
-        self.message(f"sampler: {SAMPLERS[tuner.sampler].__name__}, {tuner.why}")
-        directions, names = tuner.objectives
+        self.message(f"sampler: {type(setup.sampler).__name__}, {setup.why}")
+        if not isinstance(setup.tuning.objective, Command) or setup.tuning.objective.report:
+            self.message(_pruner_line(setup))
+        directions, names = setup.objectives
         named = [f"{way} {name}" for way, name in zip(directions, names, strict=False)]
         self.message(f"objectives: {', '.join(named or directions)}")
-        for remark in tuner.left_out:
+        for remark in setup.left_out:
             self.message(remark)
 
     @contextlib.contextmanager
@@ -228,6 +236,15 @@ class _View:
         return Group(table, Text(f"{done}; front of {n_front}; Ctrl-C stops"))
 
 
+def _pruner_line(setup: Setup) -> str:
+    name = type(setup.pruner).__name__
+    if not isinstance(setup.pruner, TransferPruner):
+        return "pruner: none" if setup.tuning.pruner == "none" else f"pruner: {name}"
+    if not setup.n_curves:
+        return f"pruner: {name}, no past learning curves"
+    return f"pruner: {name}, learning curves of {counted(setup.n_curves, 'past study')}"
+
+
 def row_of(trial: FrozenTrial, study: Study, front: Set[int]) -> list[str]:
     """Return values (or the error), whether it is on the front, how it was chosen, and weights."""
     record = record_of(trial)
@@ -241,6 +258,8 @@ def row_of(trial: FrozenTrial, study: Study, front: Set[int]) -> list[str]:
 
 
 def _values(trial: FrozenTrial, study: Study) -> str:
+    if trial.state == TrialState.PRUNED:
+        return _pruned(trial)
     if trial.state != TrialState.COMPLETE:
         error = trial.user_attrs.get(ERROR, "")
         return f"{trial.state.name.lower()}{': ' if error else ''}{error}"
@@ -250,13 +269,28 @@ def _values(trial: FrozenTrial, study: Study) -> str:
     return " ".join(values)
 
 
+def _pruned(trial: FrozenTrial) -> str:
+    stop = stop_of(trial)
+    step = trial.last_step if stop is None else stop.step
+    where = "" if step is None else f" at step {step}"
+    if stop is None:
+        return f"pruned{where}"
+    if stop.expected is None:
+        return f"pruned{where}: {'it diverged' if stop.reason == 'diverged' else 'its curve'}"
+    return f"pruned{where}: expected {stop.expected:.5g}"
+
+
 def _report(study: Study, tuning: Tuning, shown_on: Console, *, as_json: bool) -> None:
     trials, front = study.get_trials(deepcopy=False), front_of(study)
     if as_json:
         best = [{"trial": t.number, "values": t.values, "params": t.params} for t in front]
         n_trials = sum(is_done(t) for t in trials)
-        n_complete = sum(t.state == TrialState.COMPLETE for t in trials)
-        counts = {"trials": n_trials, "complete": n_complete}
+        states = [t.state for t in trials]
+        counts = {
+            "trials": n_trials,
+            "complete": states.count(TrialState.COMPLETE),
+            "pruned": states.count(TrialState.PRUNED),
+        }
         print_json({"study": tuning.study, **counts, "front": best})
         return
     rows = []

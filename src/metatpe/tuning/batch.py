@@ -29,7 +29,7 @@ from metatpe.study.access import fixed_params
 from metatpe.study.history import History
 from metatpe.study.record import TransferRecord, record_of
 from metatpe.study.trials import is_counted
-from metatpe.tuning.tuner import SAMPLERS, SamplerName
+from metatpe.tuning.setup import SAMPLERS, SamplerName
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def next_batch(
         seed: Makes the choice reproducible.
 
     Raises:
-        ValueError: Neither the study nor the past has a parameter.
+        ValueError: Neither the study nor the past has a parameter, or none has two values.
     """
     trials = study.get_trials(deepcopy=False)
     used = _used_distributions(study, trials)
@@ -69,6 +69,11 @@ def next_batch(
         raise ValueError(
             f"the parameters of study {study.study_name!r} are not known: it has no trial with a "
             "parameter yet, and there is no past study that can be used."
+        )
+    if all(distribution.single() for distribution in space.distributions.values()):
+        raise ValueError(
+            f"there is nothing to choose in study {study.study_name!r}: each of its parameters "
+            "has a single value."
         )
     search_space = None if used else space.distributions
     copy = _copy(study, SAMPLERS[sampler](tasks, search_space=search_space, seed=seed), space)

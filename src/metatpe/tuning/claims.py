@@ -99,7 +99,7 @@ def end(
 
     Raises:
         ValueError: The study does not take these values.
-        StorageError: The storage is away for too long.
+        StorageError: The storage is unavailable for too long.
     """
     if trial.state.is_finished():
         return False

@@ -41,6 +41,6 @@ class FirstTrials:
         elif len(self._errors) == _N_ALIKE:
             raise HopelessError(
                 f"the first {_N_ALIKE} trials failed in the same way: "
-                f"{self._errors[0].rstrip('.')}; correct this, or go on with --keep-going.",
+                f"{self._errors[0].rstrip('.')}; correct this, or continue with --keep-going.",
                 trial.user_attrs.get(OUTPUT, ""),
             )

@@ -21,12 +21,10 @@ import json
 import os
 import re
 import shutil
-import signal
-import subprocess
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, TextIO
 
@@ -36,12 +34,14 @@ from optuna.distributions import (
     FloatDistribution,
     IntDistribution,
 )
+from optuna.exceptions import TrialPruned
 from optuna.trial import Trial
 
 from metatpe.past.read.infer import parse_parameter
+from metatpe.tuning.reports import ReportPattern, Reports
+from metatpe.tuning.running import ending, run
 
 _PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([A-Za-z_][\w.-]*)((?::[^{}]*)?)\}")
-_SECONDS = 5.0  # that a command has to end after it was told to
 _MODULE = "metatpe_objective"
 
 
@@ -194,6 +194,7 @@ class Command:
     arguments: tuple[str, ...]
     space: dict[str, BaseDistribution]
     texts: dict[str, tuple[str, ...]]  # parameter -> its choices as they were written
+    report: ReportPattern | None = None  # of intermediate values in its output
 
     @classmethod
     def parse(cls, arguments: Sequence[str]) -> Command:
@@ -225,6 +226,14 @@ class Command:
             raise ValueError("the command has no parameter, such as {lr:log:1e-5:1e-1}.")
         return cls(tuple(arguments), space, texts)
 
+    def reporting(self, pattern: str | None) -> Command:
+        """Return the same command with a pattern of its intermediate values.
+
+        Raises:
+            ValueError: The pattern cannot be read.
+        """
+        return replace(self, report=None if pattern is None else ReportPattern.parse(pattern))
+
     def load(self) -> None:
         """Do what has to be done before the first evaluation: nothing."""
 
@@ -235,19 +244,33 @@ class Command:
 
         Raises:
             EvaluationError: It does not end well, or its last line is something else.
+            TrialPruned: It was stopped because of its intermediate values.
         """
         values = {name: self._text(trial, name) for name in self.space}
         filled = [
             _PLACEHOLDER.sub(lambda match: values[match[1]] if match[1] else match[0][0], argument)
             for argument in self.arguments
         ]
-        environment = {**os.environ, "METATPE_TRIAL": str(trial.number)}
-        with output.out.open("wb") as out, output.err.open("wb") as err:
-            code = _run(filled, environment, out, err)
+        code = self._run(filled, trial, output)
         if code:
             raise EvaluationError(f"the command ended with {ending(code)}.")
         lines = _end_of(output.out, 1_000_000).strip().splitlines() or [""]
         return parse_values(lines[-1].strip(), names)
+
+    def _run(self, arguments: list[str], trial: Trial, output: Output) -> int | None:
+        """Run the command and report the values that it prints; return its exit code."""
+        environment = {**os.environ, "METATPE_TRIAL": str(trial.number)}
+        with output.out.open("wb") as out, output.err.open("wb") as err:
+            if self.report is None:
+                return run(arguments, environment, out, err)
+            # Python keeps what it prints to a file in a buffer until the command has ended.
+            environment["PYTHONUNBUFFERED"] = "1"
+            reports = Reports(self.report, trial, output.out)
+            code = run(arguments, environment, out, err, reports.is_stopped)
+        if code is None:
+            raise TrialPruned
+        reports.finish()
+        return code
 
     def _text(self, trial: Trial, name: str) -> str:
         distribution = self.space[name]
@@ -277,77 +300,6 @@ def _distribution(placeholder: str) -> BaseDistribution:
     if not isinstance(distribution, BaseDistribution):
         raise ValueError(f"{placeholder} has no range; write {placeholder[:-1]}:LOW:HIGH}}.")
     return distribution
-
-
-def _run(arguments: list[str], environment: dict[str, str], out: Any, err: Any) -> int:
-    """Run a command in a group of processes of its own; return its exit code.
-
-    If this process is interrupted or killed, the whole group ends.
-    """
-    with _watcher() as watch:
-        process = subprocess.Popen(
-            arguments,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=err,
-            start_new_session=True,
-        )
-        watch(process.pid)
-        try:
-            return process.wait()
-        except BaseException:
-            _end(process, signal.SIGTERM)
-            try:
-                process.wait(_SECONDS)
-            except subprocess.TimeoutExpired:
-                _end(process, getattr(signal, "SIGKILL", signal.SIGTERM))
-            raise
-
-
-@contextlib.contextmanager
-def _watcher() -> Iterator[Callable[[int], None]]:
-    """Yield a function that takes a group of processes, which is killed if this process dies.
-
-    A shell reads the number of the group from a pipe. When the pipe closes without another line,
-    this process is no more: no child of ours inherits our end of the pipe.
-    """
-    if os.name != "posix":
-        yield lambda group: None
-        return
-    watcher = subprocess.Popen(
-        ["/bin/sh", "-c", 'read -r group && { read -r line || kill -s KILL -- "-$group"; }'],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    assert watcher.stdin is not None
-    pipe = watcher.stdin
-
-    def write(line: object) -> None:
-        with contextlib.suppress(BrokenPipeError):
-            pipe.write(f"{line}\n".encode())
-            pipe.flush()
-
-    try:
-        yield write
-    finally:
-        write("end")
-        watcher.communicate()
-
-
-def _end(process: subprocess.Popen[bytes], number: int) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        if hasattr(os, "killpg"):
-            os.killpg(process.pid, number)
-        else:
-            process.send_signal(number)
-
-
-def ending(code: int | None) -> str:
-    """Return how a process ended, in two words."""
-    return f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
 
 
 def parse_values(line: str, names: Sequence[str] | None) -> float | list[float]:
@@ -385,12 +337,18 @@ def parse_values(line: str, names: Sequence[str] | None) -> float | list[float]:
     return values
 
 
-def parse(words: Sequence[str]) -> Function | Command:
+def parse(words: Sequence[str], report: str | None = None) -> Function | Command:
     """Return what is to be evaluated: one word is a function, several are a command.
+
+    Args:
+        words: The words of the command line.
+        report: The pattern of the intermediate values that a command prints.
 
     Raises:
         ValueError: It cannot be read.
     """
-    if len(words) == 1 and "{" not in words[0]:
-        return Function.parse(words[0])
-    return Command.parse(words)
+    if len(words) > 1 or "{" in words[0]:
+        return Command.parse(words).reporting(report)
+    if report is not None:
+        raise ValueError("--report is for commands; a function calls trial.report itself.")
+    return Function.parse(words[0])

@@ -1,7 +1,7 @@
 """How an evaluation ended, on its way into the storage.
 
 A worker writes the outcome to a file of this machine before it tells the storage, and removes the
-file afterwards. If the storage is away for too long, or the worker is killed, the file stays, and
+file afterwards. If the storage stays unavailable, or the worker is killed, the file stays, and
 the next run of `metatpe tune` reads it. A file belongs to the trial with its number that has the
 same owner, so that it is not taken for one of a study with the same name in another storage.
 """
@@ -42,7 +42,7 @@ class Outcome:
 
         Raises:
             ValueError: The values are not what the study needs.
-            StorageError: The storage is away for too long.
+            StorageError: The storage is unavailable for too long.
         """
         trial = study.get_trials(deepcopy=False)[self.number]
         if end(study, trial, TrialState[self.state], self.values, self.attributes):
@@ -91,10 +91,9 @@ def keep(outcome: Outcome) -> Path | None:
 
 def _write(path: Path, text: str) -> Path:
     part = path.with_suffix(".part")
-    with part.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        part.replace(path)  # first, because a worker is killed more often than the power goes
+    part.write_text(text, encoding="utf-8")  # and closed: Windows moves no open file
+    part.replace(path)  # first, because a worker is killed more often than the power goes
+    with path.open("r+") as file:
         os.fsync(file.fileno())
     return path
 
@@ -103,7 +102,7 @@ def restore(study: Study) -> list[int]:
     """Store what earlier workers could not; return the numbers of those trials.
 
     Raises:
-        StorageError: The storage is away for too long.
+        StorageError: The storage is unavailable for too long.
     """
     restored = []
     for path, outcome in _kept(study.study_name):

@@ -13,6 +13,7 @@ import os
 import socket
 import subprocess
 import time
+import uuid
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ _OWNER = "metatpe:owner"  # system attributes begin with it
 ALIVE = "metatpe:alive"  # a system attribute: the time of the last sign of life
 SIGN_OF_LIFE = 60.0  # seconds between two of them
 _GONE_AFTER = 600.0  # seconds without one
+_PROC = Path("/proc")
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,10 @@ def _here() -> tuple[str, str, str, str]:
     except OSError:
         container = ""
     boot = _text("/proc/sys/kernel/random/boot_id")
-    return socket.gethostname(), _text("/etc/machine-id"), boot, container
+    # Where there is no such file, the address of the network card. If there is none either, the
+    # number is another one in every process: then nothing is known, and signs of life tell.
+    machine = _text("/etc/machine-id") or f"{uuid.getnode():x}"
+    return socket.gethostname(), machine, boot, container
 
 
 def _text(path: str) -> str:
@@ -101,12 +106,24 @@ def _text(path: str) -> str:
 
 def _started(pid: int) -> str:
     """Return when a process started, as the system writes it; nothing if it has ended."""
-    if Path("/proc/self/stat").exists():
+    if (_PROC / "self" / "stat").exists():
         # The second field is the program's name in brackets, which may hold spaces and brackets.
-        after_name = _text(f"/proc/{pid}/stat").rpartition(")")[2].split()
+        after_name = _text(f"{_PROC}/{pid}/stat").rpartition(")")[2].split()
         is_dead = not after_name or after_name[0] in "ZX"  # it ended, and nobody has asked for it
         return "" if is_dead else after_name[19]
-    if os.name != "posix":
-        return ""  # not known; then signs of life tell
-    command = ["ps", "-o", "lstart=", "-p", str(pid)]
-    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+    state, _, started = _listed(pid).partition(" ")
+    return "" if state[:1] in "ZX" else started.strip()
+
+
+def _listed(pid: int) -> str:
+    """Return state and start of a process as `ps` of macOS and BSD prints them."""
+    command = ["ps", "-o", "stat=", "-o", "lstart=", "-p", str(pid)]
+    # Two processes that ask must get the same text, whatever their languages and time zones.
+    environment = {**os.environ, "LC_ALL": "C", "TZ": "UTC"}
+    try:
+        found = subprocess.run(
+            command, env=environment, capture_output=True, text=True, check=False
+        )
+    except OSError:
+        return ""  # Windows: not known; then signs of life tell
+    return found.stdout.strip()

@@ -36,7 +36,7 @@ _SQL = {
     "TimeoutError",
 }
 # Codes of gRPC that another attempt would get again. UNKNOWN is not one of them: it is what the
-# proxy answers while its own database is away.
+# proxy answers while its own database is down.
 _FINAL = {
     "ALREADY_EXISTS",
     "FAILED_PRECONDITION",
@@ -151,19 +151,31 @@ class PatientStorage(BaseStorage):
         self._name = name
         self._patience = patience
         self._owner = owner
+        self._is_away = False
         self.behind = patience.insist(name, lambda: open_storage(name, create=create))
 
     def insist(self, call: Callable[[], T], again: Callable[[], T] | None = None) -> T:
         """Return what a call of the storage returns, with patience."""
+        # One that has fallen silent is asked whether it is there before the next call: a call
+        # would wait for its deadline, one after the other when a run ends.
+        first = self._reconnected(call) if self._is_away else call
+        try:
+            found = self._patience.insist(self._name, first, self._reconnected(again or call))
+        except StorageError:
+            self._is_away = True
+            raise
+        self._is_away = False
+        return found
 
-        def once_more() -> T:
+    def _reconnected(self, call: Callable[[], T]) -> Callable[[], T]:
+        def connect_and_call() -> T:
             if self._name.startswith("grpc://"):
                 # A channel that has failed waits longer and longer before it connects again.
                 self.behind = open_storage(self._name)
             self.behind.remove_session()
-            return (again or call)()
+            return call()
 
-        return self._patience.insist(self._name, call, once_more)
+        return connect_and_call
 
     def create_new_trial(self, study_id: int, template_trial: FrozenTrial | None = None) -> int:
         key = uuid.uuid4().hex

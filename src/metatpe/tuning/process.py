@@ -11,7 +11,8 @@ from collections.abc import Iterator, Sequence
 from multiprocessing.process import BaseProcess
 from typing import Any
 
-from metatpe.tuning.objective import Command, Function, ending
+from metatpe.tuning.objective import Command, Function
+from metatpe.tuning.running import ending
 from metatpe.tuning.worker import Asked, Broken, Finished, Idle, work
 
 _SECONDS = 10.0  # that a worker has to end after it was told to

@@ -22,7 +22,7 @@ def recover(study: Study, run: str, say: Callable[[str], None]) -> None:
     say_stored(restore(study), say)
     numbers = [t.number for t in abandoned(study, run) if withdraw(study, t)]
     if numbers:
-        say(f"{_trials(numbers)}: the process is gone; marked as failed, and enqueued again.")
+        say(f"{_trials(numbers)}: the process has ended; marked as failed and enqueued again.")
 
 
 def clear(study: Study, run: str, pid: int | None = None) -> list[int]:

@@ -17,24 +17,15 @@ import tempfile
 import time
 import uuid
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
 from functools import partial
 from multiprocessing.connection import wait
 from pathlib import Path
-from statistics import median
-from typing import Any, Literal
 
 import optuna
-from optuna.samplers import BaseSampler
-from optuna.storages import BaseStorage
-from optuna.study import Study, StudyDirection
+from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
 from metatpe.past.read.storage import StorageError, open_storage, plain_errors, study_errors
-from metatpe.past.read.summary import Objectives
-from metatpe.past.task import Task
-from metatpe.samplers.meta_tpe import MetaTPESampler
-from metatpe.samplers.transfer import TransferSampler
 from metatpe.tuning.claims import (
     Turn,
     end,
@@ -44,14 +35,14 @@ from metatpe.tuning.claims import (
     withdraw,
 )
 from metatpe.tuning.hope import FirstTrials, HopelessError
-from metatpe.tuning.objective import Command, Function, ending
 from metatpe.tuning.outcome import restore
 from metatpe.tuning.owner import SIGN_OF_LIFE, owners_of
-from metatpe.tuning.past import complete_objectives, load_past
-from metatpe.tuning.patience import DEFAULT_PATIENCE, Patience, PatientStorage
+from metatpe.tuning.patience import Patience, PatientStorage
 from metatpe.tuning.process import WorkerProcess, end_workers, handling
 from metatpe.tuning.recovery import clear, recover, say_stored
 from metatpe.tuning.remarks import Remarks
+from metatpe.tuning.running import ending
+from metatpe.tuning.setup import Tuning, open_study, prepare
 from metatpe.tuning.worker import (
     ERROR,
     Asked,
@@ -62,41 +53,10 @@ from metatpe.tuning.worker import (
     Remark,
     Waiting,
 )
-from metatpe.words import counted
 
-SamplerName = Literal["meta-tpe", "transfer"]
-SamplerChoice = Literal["auto", "meta-tpe", "transfer"]
-SAMPLERS: dict[SamplerName, type[MetaTPESampler] | type[TransferSampler]] = {
-    "meta-tpe": MetaTPESampler,
-    "transfer": TransferSampler,
-}
-_LONG = 1000  # trials, for which the suggestions of TransferSampler take too long
-_FAST = 0.5  # seconds of an evaluation, which TransferSampler needs for a suggestion
-_MIN_TIMED = 5  # finished trials whose durations say how long an evaluation takes
 _N_EARLY_DEATHS = 5  # processes that die one after the other before they have a trial end a run
 _SECONDS_TO_STOP = 5.0  # that a storage may be away when a run is stopped
 _UNTIL_NEXT_TURN = 0.1  # seconds, while another run begins a trial
-
-
-@dataclass(frozen=True)
-class Tuning:
-    """What is to be tuned, and for how long."""
-
-    objective: Function | Command
-    storage: str
-    study: str
-    sampler: SamplerChoice = "auto"
-    past: tuple[str, ...] = ()  # names or patterns of past studies
-    directions: tuple[str, ...] = ()  # none: those of the study, of past studies, or minimize
-    names: tuple[str, ...] = ()  # of the objectives
-    n_trials: int = 100  # that the study is to have, those of earlier runs among them
-    n_jobs: int = 1
-    timeout: float | None = None  # seconds after which no trial is begun
-    seed: int | None = None
-    defaults: dict[str, Any] = field(default_factory=dict)
-    logs: Path | None = None  # a folder for what the evaluations print
-    patience: float = DEFAULT_PATIENCE  # seconds that the storage may be away
-    keep_going: bool = False  # also if the first trials fail in the same way
 
 
 class Tuner:
@@ -114,7 +74,8 @@ class Tuner:
         finished: Callable[[FrozenTrial, Study], None],
         remark: Callable[[str], None],
     ) -> None:
-        self._tuning = tuning
+        self.setup = prepare(tuning)
+        self._tuning = self.setup.tuning
         self._finished = finished
         self._remarks = Remarks(remark, tuning.patience)
         self._workers: list[WorkerProcess] = []
@@ -127,45 +88,6 @@ class Tuner:
         self._first_trials = FirstTrials()
         self._next_sign = 0.0
         self.is_stopped = False
-        known = self._known_study()
-        self._is_new = known is None
-        if self._is_new and tuning.past:
-            self._tuning = _like_the_past(tuning)
-        self._sampler = self._make_sampler(known)
-
-    def _known_study(self) -> Study | None:
-        """Return the study if it is there, and nothing speaks against going on with it."""
-        tuning = self._tuning
-        try:
-            storage = open_storage(tuning.storage)
-        except StorageError:
-            if tuning.past:
-                raise
-            return None  # it is made, or found to be unusable, when the objective was imported
-        with plain_errors(tuning.storage):
-            if tuning.study not in optuna.get_all_study_names(storage):
-                return None
-            study = optuna.load_study(study_name=tuning.study, storage=storage)
-            _check_same(study, tuning)
-            return study
-
-    def _make_sampler(self, known: Study | None) -> BaseSampler:
-        tuning = self._tuning
-        like = known or _open_study(tuning, None, None)
-        space = tuning.objective.space
-        sources: list[Task] = []
-        self.left_out: list[str] = []  # a sentence per past study that is not used
-        if tuning.past:
-            opened = open_storage(tuning.storage)
-            past = load_past(opened, tuning.past, like, space, tuning.defaults)
-            sources, self.left_out = past
-        self.sources = [task.name for task in sources]
-        self.objectives = Objectives(
-            tuple(direction.name.lower() for direction in like.directions),
-            tuple(like.metric_names or ()),
-        )
-        self.sampler, self.why = choose_sampler(tuning, known)
-        return SAMPLERS[self.sampler](sources, search_space=space, seed=tuning.seed)
 
     def run(self) -> Study:
         """Tune the study until it has its trials, the time is over, or Ctrl-C; return it.
@@ -182,7 +104,7 @@ class Tuner:
                 self._workers[0].wait_until_ready()
                 with plain_errors(self._tuning.storage):
                     storage = PatientStorage(self._tuning.storage, self._patience, create=True)
-                    study = _open_study(self._tuning, storage, self._sampler)
+                    study = open_study(self._tuning, storage, self.setup.sampler)
             except BaseException:
                 end_workers(self._workers)
                 raise
@@ -195,8 +117,9 @@ class Tuner:
         tuning = self._tuning
         folder.mkdir(parents=True, exist_ok=True)
         names = tuple(study.metric_names or ())
+        chosen = self.setup.sampler, self.setup.pruner
         of_run = self._id, tuning.patience
-        given = Open(tuning.storage, tuning.study, self._sampler, names, folder, *of_run)
+        given = Open(tuning.storage, tuning.study, *chosen, names, folder, *of_run)
         self._workers[0].send(given)
         until = None if tuning.timeout is None else time.monotonic() + tuning.timeout
         is_hopeless = False
@@ -352,7 +275,7 @@ class Tuner:
         self._patience.seconds = min(self._patience.seconds, _SECONDS_TO_STOP)
         trials = study.get_trials(deepcopy=False)
         is_own = all(any(o.run == self._id for o in owners_of(t)) for t in trials)
-        if is_hopeless and self._is_new and is_own:
+        if is_hopeless and self.setup.is_new and is_own:
             optuna.delete_study(
                 study_name=study.study_name, storage=open_storage(self._tuning.storage)
             )
@@ -363,58 +286,3 @@ class Tuner:
 def _dismiss(workers: Sequence[WorkerProcess]) -> None:
     for worker in workers:
         worker.dismiss()
-
-
-def choose_sampler(tuning: Tuning, known: Study | None) -> tuple[SamplerName, str]:
-    """Return the sampler of a run, and why it is this one."""
-    if tuning.sampler != "auto":
-        return tuning.sampler, "as asked for"
-    if tuning.n_trials > _LONG:
-        return "meta-tpe", f"the study is to have more than {_LONG} trials"
-    trials = known.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)) if known else []
-    seconds = [t.duration.total_seconds() for t in trials if t.duration is not None]
-    if len(seconds) >= _MIN_TIMED and median(seconds) < _FAST:
-        return "meta-tpe", f"an evaluation takes {median(seconds):.2g} s, less than a suggestion"
-    return "transfer", "it makes the most of each evaluation"
-
-
-def _like_the_past(tuning: Tuning) -> Tuning:
-    """Return what is to be tuned, with the objectives of past studies where none were given."""
-    given = Objectives(tuning.directions, tuning.names)
-    found = complete_objectives(open_storage(tuning.storage), tuning.past, given)
-    return replace(tuning, directions=found.directions, names=found.names)
-
-
-def _open_study(tuning: Tuning, storage: BaseStorage | None, sampler: BaseSampler | None) -> Study:
-    """Return the study, made if it is not there; without a storage one in memory."""
-    directions = tuning.directions or ["minimize"] * max(1, len(tuning.names))
-    study = optuna.create_study(
-        study_name=tuning.study,
-        storage=storage,
-        sampler=sampler,
-        directions=[StudyDirection[direction.upper()] for direction in directions],
-        load_if_exists=True,
-    )
-    if tuning.names and not study.metric_names:
-        study.set_metric_names(list(tuning.names))
-    return study
-
-
-def _check_same(study: Study, tuning: Tuning) -> None:
-    """Refuse to go on with a study that has other objectives."""
-    directions = [direction.name.lower() for direction in study.directions]
-    if tuning.directions and directions != list(tuning.directions):
-        raise ValueError(
-            f"study {study.study_name!r} is there, and its directions are {directions}, not "
-            f"{list(tuning.directions)}; leave them out to go on with it, or choose another name."
-        )
-    if tuning.names and len(tuning.names) != len(directions):
-        raise ValueError(
-            f"study {study.study_name!r} has {counted(len(directions), 'objective')}, but "
-            f"{len(tuning.names)} are named."
-        )
-    if tuning.names and study.metric_names and study.metric_names != list(tuning.names):
-        raise ValueError(
-            f"study {study.study_name!r} is there, and its objectives are {study.metric_names}, "
-            f"not {list(tuning.names)}."
-        )

@@ -2,14 +2,14 @@
 
 worker                       parent
 Ready | Broken       ──▶     the objective was imported, or not
-                     ◀──     Open: the storage, the study and the sampler
+                     ◀──     Open: the storage, the study, the sampler and the pruner
 Idle                 ──▶
                      ◀──     True for another trial, or False
 Asked(number)        ──▶     (the next one may ask)
                      ◀──     True to evaluate it, or False: the study has enough trials
 Finished(...)        ──▶
 Remark(text)         ──▶     a warning of the sampler
-Waiting(text), Back  ──▶     the storage is away, and answers again
+Waiting(text), Back  ──▶     the storage is unavailable, and answers again
 Broken(text)         ──▶     the storage or the study is gone; the worker ends
 """
 
@@ -24,6 +24,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 import optuna
+from optuna.pruners import BasePruner
 from optuna.samplers import BaseSampler
 from optuna.study import Study
 from optuna.trial import Trial, TrialState
@@ -59,6 +60,7 @@ class Open:
     storage: str
     study: str
     sampler: BaseSampler
+    pruner: BasePruner
     names: tuple[str, ...]
     folder: Path
     run: str  # of `metatpe tune`, to which the worker belongs
@@ -139,7 +141,9 @@ def _serve(connection: Connection, objective: Function | Command, given: Open) -
     patience = Patience(given.patience, lambda text: send(Waiting(text)), lambda: send(Back()))
     with study_errors(given.storage, given.study, doing="tuned"):
         storage = PatientStorage(given.storage, patience, owner)
-        study = optuna.load_study(study_name=given.study, storage=storage, sampler=given.sampler)
+        study = optuna.load_study(
+            study_name=given.study, storage=storage, sampler=given.sampler, pruner=given.pruner
+        )
     while True:
         connection.send(Idle())
         if not connection.recv():

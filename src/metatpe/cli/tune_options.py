@@ -1,0 +1,70 @@
+"""Options of `metatpe tune`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from metatpe.tuning.setup import PrunerName, SamplerChoice
+
+Words = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="FILE.py:FUNCTION | -- COMMAND", help="What to tune.", show_default=False
+    ),
+]
+StudyName = Annotated[str, typer.Option(help="The study to create or continue.")]
+PastNames = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--from", metavar="STUDY", help="Past studies of the storage: names or patterns."
+    ),
+]
+Sampler = Annotated[
+    SamplerChoice,
+    typer.Option(
+        help="`transfer` (TransferSampler) gets the most out of each trial, `meta-tpe` "
+        "(MetaTPESampler) suggests in milliseconds. `auto` is `transfer`, or `meta-tpe` for "
+        "more than 1000 trials or if trials of the study took less than 0.5 s."
+    ),
+]
+Pruner = Annotated[
+    PrunerName,
+    typer.Option(
+        help="What stops trials early. `transfer` (TransferPruner) judges by the learning curves "
+        "of past studies and of the study itself; `median`, `halving` and `hyperband` are those "
+        "of Optuna."
+    ),
+]
+Report = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PATTERN",
+        help="How a command prints intermediate values, `epoch {step} loss {value}` for example.",
+    ),
+]
+ObjectiveNames = Annotated[
+    list[str] | None, typer.Option(metavar="NAME", help="Name of an objective; may be repeated.")
+]
+NTrials = Annotated[
+    int,
+    typer.Option(min=1, help="Number of trials of the study, including those of earlier runs."),
+]
+NJobs = Annotated[int, typer.Option(min=1, help="Number of processes.")]
+Timeout = Annotated[
+    float | None, typer.Option(min=0, help="Start no trial after this many seconds.")
+]
+Logs = Annotated[Path | None, typer.Option(help="Folder for the output of the trials.")]
+Seed = Annotated[
+    int | None, typer.Option(min=0, help="Makes suggestions reproducible, with one job.")
+]
+StoragePatience = Annotated[
+    float,
+    typer.Option(min=0, help="Seconds to wait for an unavailable storage; results are kept."),
+]
+KeepGoing = Annotated[
+    bool,
+    typer.Option("--keep-going", help="Continue if the first three trials fail in the same way."),
+]
