@@ -112,7 +112,7 @@ def journal(folder: Path) -> Iterator[tuple[str, Restart]]:
 @pytest.mark.parametrize(
     ("storage", "soak"),
     [
-        pytest.param(database, SHORT, id="short-postgresql"),
+        pytest.param(database, SHORT, id="short-postgresql", marks=pytest.mark.slow),
         pytest.param(database, LONG, id="postgresql", marks=pytest.mark.slow),
         pytest.param(proxy, LONG, id="grpc", marks=pytest.mark.slow),
         pytest.param(journal, LONG, id="journal", marks=pytest.mark.slow),

@@ -172,6 +172,7 @@ def test_workers_on_a_journal_two_of_which_are_killed(tmp_path: Path) -> None:
     assert goes_on(study, str(path), partial(set_back_in_journal, path))
 
 
+@pytest.mark.slow
 def test_workers_on_the_grpc_proxy_two_of_which_are_killed(
     postgres_url: str, tmp_path: Path
 ) -> None:

@@ -3,6 +3,7 @@ import pytest
 
 from metatpe.pruning.analogues import (
     Analogues,
+    Positions,
     dominates,
     frame_of,
     n_best,
@@ -31,6 +32,27 @@ def test_phi_keeps_the_order_and_the_sign_and_is_clipped() -> None:
     assert (np.diff(phi(u)) >= 0.0).all()
     assert phi(np.array([0.0])) == 0.0
     assert phi(np.array([1e18])) == phi(np.array([2.0]))
+
+
+def test_losses_of_any_size_have_a_place_between_target_and_start() -> None:
+    huge = 1.7e308
+    for low, first in [(-huge, huge), (0.0, 1e-300), (huge, huge), (-1e-300, -1e-300)]:
+        before = Curves(
+            np.full((1, G, 1), low),
+            np.full((1, 1), first),
+            np.full((1, 1), low),
+            np.array([G - 1]),
+        )
+        frame = frame_of(before, np.array([first]))
+        assert frame is not None
+        with np.errstate(all="raise"):
+            scaled = frame.phi(np.array([-huge, low, huge, np.inf]))
+        assert scaled[1] == 0.0
+        assert (np.diff(scaled) >= 0.0).all()
+        with np.errstate(all="raise", under="ignore"):
+            losses = [frame.loss(x) for x in (-2.0, 0.0, 4.0)]
+        assert losses[1] == low
+        assert np.isfinite(losses).all()
 
 
 def test_the_position_depends_on_the_order_of_losses_and_not_on_their_unit() -> None:
@@ -120,3 +142,33 @@ def test_a_study_longer_than_the_past_is_compared_with_its_largest_sizes() -> No
     short = analogues.forecast(np.array(position), 8, 0.05)
     long = analogues.forecast(np.array([*position[:2], np.log(5000.0)]), 8, 0.05)
     assert long.ratio == pytest.approx(short.ratio)
+
+
+def test_a_forecast_is_the_mean_and_the_deviation_of_what_became_of_the_analogues() -> None:
+    position = np.zeros((4, G, 3))
+    outcome = np.array([-0.5, 0.5, 0.5, 0.5])
+    forecast = Analogues([Positions(position, outcome)]).forecast(np.zeros(3), 8, 0.5)
+    assert forecast.mean == pytest.approx(0.25)
+    assert forecast.deviation == pytest.approx(outcome.std())
+    # Three orders of each study: four positions are 4/3 trials, of which a quarter succeeded.
+    assert forecast.ratio == pytest.approx((1 / 3 + 1.0) / (4 / 3 + 2.0) / 0.5)
+
+
+def test_the_rank_that_follows_has_the_mean_and_the_variance_of_the_analogues() -> None:
+    position = np.zeros((6, G, 3))
+    position[:, 10, 0] = later = np.array([0.0, 1.0, 1.0, 2.0, 2.0, np.nan])
+    analogues = Analogues([Positions(position, np.zeros(6))])
+    mean, variance = analogues.next_rank(np.zeros(3), 8) or (np.nan, np.nan)
+    assert mean == pytest.approx(np.nanmean(later))
+    assert variance == pytest.approx(np.nanvar(later))
+    alone = Analogues([Positions(position[:2], np.zeros(2))])
+    assert alone.next_rank(np.zeros(3), 8) is None  # less than one trial
+
+
+@pytest.mark.parametrize(("n", "wider"), [(3000, 1.0), (30_000, 1.0), (30, 100 ** (1 / 7))])
+def test_the_fewer_past_trials_the_wider_the_kernels(n: int, wider: float) -> None:
+    position, outcome = np.zeros((n, G, 3)), np.zeros(n)
+    position[: n // 2, :, 0], outcome[: n // 2] = 0.8, 1.0
+    forecast = Analogues([Positions(position, outcome)]).forecast(np.zeros(3), 8, 0.5)
+    weight = np.exp(-0.5 * (0.8 / (0.4 * wider)) ** 2)  # of those at the rank 0.8
+    assert forecast.mean == pytest.approx(weight / (1.0 + weight))

@@ -60,3 +60,11 @@ def test_nan_and_infinite_losses_are_the_worst_ones() -> None:
     curve = {step: [bad] for step, bad in enumerate([np.nan, np.inf, -np.inf] * 3 + [1.0])}
     values = completed(curve, [1.0], length).values
     assert np.isposinf(values[~np.isnan(values)][:-1]).all()
+
+
+def test_a_report_is_current_until_the_next_one_is_due() -> None:
+    length = length_of([{step: [0.0] for step in range(100)}])
+    assert length is not None
+    # Late reports, at each tenth of the length: the next one is due at 0.81.
+    late = row_of({step: [1.0] for step in (50, 60, 70)}, length)
+    assert late.reached == np.flatnonzero(SHARES < 0.72)[-1]

@@ -6,9 +6,13 @@ from pathlib import Path
 import numpy as np
 import optuna
 import pytest
-from optuna.trial import TrialState
+from optuna.study import StudyDirection
+from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from metatpe import Task, TransferPruner, load_tasks, pruning_history, report_values
+from metatpe.pruning.analogues import AHEAD, Analogues
+from metatpe.pruning.curves import SHARES
+from metatpe.pruning.judge import Judge, _Check
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 N_STEPS = 30
@@ -75,6 +79,15 @@ def test_the_first_trials_and_those_that_check_the_others_complete(past: list[Ta
     states = [trial.state for trial in study.trials]
     assert all(states[i] == TrialState.COMPLETE for i in (0, 1, 2, 6, 18))
     assert TrialState.PRUNED in states
+
+
+def test_no_trial_is_stopped_at_its_last_step(past: list[Task]) -> None:
+    pruner = TransferPruner(past, threshold=1.0)
+    study = run(pruner, curve=noise, n_trials=60, n_steps=6)
+    records = pruning_history(study)
+    assert records
+    last = max(max(t.intermediate_values) for t in study.trials if t.state == TrialState.COMPLETE)
+    assert all(record.step < last for record in records)
 
 
 def test_a_threshold_of_zero_stops_nothing(past: list[Task]) -> None:
@@ -291,3 +304,56 @@ def test_wrong_settings_are_refused() -> None:
         TransferPruner(threshold=2)
     with pytest.raises(ValueError, match="n_startup_trials must be a whole number of 1 or more"):
         TransferPruner(n_startup_trials=0)
+
+
+@pytest.mark.parametrize("seed", [1, 13, 51])
+def test_a_decision_depends_on_what_is_stored_and_not_on_what_was_seen_before(seed: int) -> None:
+    """Three trials run at a time and finish out of order; one pruner watches, others do not."""
+    sampler = optuna.samplers.TPESampler(seed=seed)
+    study = optuna.create_study(sampler=sampler, pruner=TransferPruner(threshold=1.0))
+    rng, n_asked = np.random.default_rng(0), 0
+    for _ in range(8):
+        trials = [study.ask() for _ in range(3)]
+        xs = [trial.suggest_float("x", -1.0, 1.0) for trial in trials]
+        for i in rng.permutation(3).tolist():
+            for step in range(15):
+                trials[i].report(noise(xs[i], step), step)
+            is_pruned = trials[i].should_prune()
+            watched = study.trials[trials[i].number].user_attrs
+            frozen = study.get_trials(deepcopy=False)[trials[i].number]
+            assert TransferPruner(threshold=1.0).prune(study, frozen) == is_pruned
+            assert study.trials[trials[i].number].user_attrs == watched
+            n_asked += is_pruned
+            state = TrialState.PRUNED if is_pruned else TrialState.COMPLETE
+            for step in range(15, N_STEPS) if not is_pruned else ():
+                trials[i].report(noise(xs[i], step), step)
+            study.tell(trials[i], None if is_pruned else abs(xs[i]), state=state)
+    assert n_asked > 5
+
+
+def test_a_trial_is_judged_from_the_first_share_of_its_length_on() -> None:
+    def reported(n: int, state: TrialState, level: float = 0.0) -> FrozenTrial:
+        value = level if state == TrialState.COMPLETE else None
+        curve = {step: level + 1.0 / (step + 1) for step in range(n)}
+        return create_trial(state=state, value=value, intermediate_values=curve)
+
+    trials = [reported(100, TrialState.COMPLETE, float(i)) for i in range(9)]
+    running = [reported(n, TrialState.RUNNING) for n in (1, 2, 3, 4)]
+    for number, trial in enumerate([*trials, *running]):
+        trial.number = number
+    judge = Judge(Analogues([]), [StudyDirection.MINIMIZE])
+    judge.update(trials)
+    # The first column is the share 0.03 of the length: reports are due at each hundredth of it.
+    found = [judge.verdict(trial, [*trials, trial]) is not None for trial in running]
+    assert found == [False, False, True, True]
+
+
+def test_the_last_shares_are_distrusted_like_those_before_which_can_be_checked() -> None:
+    judge = Judge(Analogues([]), [StudyDirection.MINIMIZE])
+    sums = np.zeros((3, len(SHARES)))
+    sums[:, -AHEAD - 1] = 20.0, 1.0, 1.0  # squared error, expected variance, number of trials
+    judge._checks[1] = _Check(1, sums)
+    # Five trials that were as expected stand beside the one that was not.
+    expected = (20.0 + 5.0) / (1.0 + 5.0)
+    np.testing.assert_allclose(judge._distrust()[-AHEAD - 1 :], expected)
+    np.testing.assert_array_equal(judge._distrust()[: -AHEAD - 1], 1.0)

@@ -30,7 +30,7 @@ from metatpe.study.access import (
 )
 
 PACKAGE = Path(metatpe.__file__).parent
-PRIVATE = {"_storage", "_study_id", "_trial_id", "fixed_params", "get_storage"}
+PRIVATE = {"_storage", "_study_id", "_stub", "_trial_id", "fixed_params", "get_storage"}
 
 
 class Peeking(optuna.samplers.RandomSampler):
@@ -114,7 +114,7 @@ def private_names(path: Path) -> set[str]:
     names = set()
     for node in ast.walk(ast.parse(path.read_text())):
         match node:
-            case ast.Attribute(attr="_storage" | "_study_id" | "_trial_id" as name):
+            case ast.Attribute(attr="_storage" | "_study_id" | "_stub" | "_trial_id" as name):
                 names.add(name)
             case ast.Attribute(attr="get_storage") | ast.alias(name="get_storage"):
                 names.add("get_storage")

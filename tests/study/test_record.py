@@ -9,6 +9,7 @@ import optuna
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from optuna.distributions import BaseDistribution, CategoricalDistribution, IntDistribution
 from optuna.trial import FrozenTrial, create_trial
 from transferred import transferred
 
@@ -17,6 +18,7 @@ from metatpe.study.record import (
     MAX_CHARACTERS,
     Plan,
     Reason,
+    params_of,
     read_plan,
     start_of,
     system_attributes,
@@ -285,3 +287,31 @@ def test_a_study_without_records_is_an_empty_table() -> None:
     table = transfer_history(optuna.create_study(), as_dataframe=True)
     assert list(table.columns) == ["number", "sampler", "origin", "reason", "kept", "sources"]
     assert table.empty
+
+
+@pytest.mark.parametrize("planned", [1, 1.0, True])
+def test_of_choices_that_compare_equal_the_plan_tells_which_one_was_evaluated(
+    planned: object,
+) -> None:
+    distributions: dict[str, BaseDistribution] = {
+        "c": CategoricalDistribution([1, 1.0, True, "x"]),
+        "n": IntDistribution(0, 3),
+    }
+    plan = Plan("acquisition", "weighed", {"c": planned, "n": 3})
+    trial = create_trial(
+        value=0.0,
+        params={"c": 1, "n": 2},  # the study was given another n in the end
+        distributions=distributions,
+        system_attrs=system_attributes(plan),
+    )
+    assert repr(params_of(trial)) == repr({"c": planned, "n": 2})
+
+
+def test_where_choices_differ_the_parameters_are_those_of_the_trial() -> None:
+    trial = create_trial(
+        value=0.0,
+        params={"c": 1},
+        distributions={"c": CategoricalDistribution([1, 2])},
+        system_attrs=system_attributes(Plan("acquisition", "weighed", {"c": 1.0})),
+    )
+    assert repr(params_of(trial)) == repr({"c": 1})

@@ -1,10 +1,12 @@
 """Trials as the method sees them."""
 
 from helpers import NAN
-from optuna.trial import create_trial
+from optuna.distributions import FloatDistribution, IntDistribution
+from optuna.study import StudyDirection
+from optuna.trial import TrialState, create_trial
 from studies import SQUARE
 
-from metatpe.study.trials import is_counted
+from metatpe.study.trials import is_counted, joined, lateness_of
 
 
 def test_a_completed_trial_without_a_number_is_no_observation() -> None:
@@ -12,3 +14,26 @@ def test_a_completed_trial_without_a_number_is_no_observation() -> None:
     assert is_counted(trial)
     trial.values = [NAN]
     assert not is_counted(trial)
+
+
+def test_completed_trials_stand_before_pruned_ones_and_those_that_came_further_before_others() -> (
+    None
+):
+    curves: list[dict[int, float]] = [{4: 1.0}, {4: 2.0}, {4: NAN}, {3: 0.0}, {0: -1.0}, {}]
+    pruned = [create_trial(state=TrialState.PRUNED, intermediate_values=curve) for curve in curves]
+    completed = create_trial(value=9.0)
+    minimize, maximize = StudyDirection.MINIMIZE, StudyDirection.MAXIMIZE
+    late = [lateness_of(t, [minimize]) for t in [completed, *pruned]]
+    assert late[0] == (0.0, 0.0, 0.0)
+    assert late == sorted(late)
+    assert lateness_of(pruned[1], [maximize]) < lateness_of(pruned[0], [maximize])
+    assert len({lateness_of(t, [minimize, minimize]) for t in pruned}) == 1
+
+
+def test_a_range_that_reaches_zero_has_no_log_scale() -> None:
+    ints = [IntDistribution(0, 5), IntDistribution(1, 9, log=True)]
+    assert joined(ints) == IntDistribution(0, 9)
+    assert joined([IntDistribution(2, 5), ints[1]]) == IntDistribution(1, 9, log=True)
+    floats = [FloatDistribution(0.0, 0.5), FloatDistribution(0.1, 9.0, log=True)]
+    assert joined(floats) == FloatDistribution(0.0, 9.0)
+    assert joined([FloatDistribution(0.2, 0.5), floats[1]]) == floats[1]

@@ -44,6 +44,7 @@ _N_PAST = 1000  # fewer have wider kernels: the bandwidth falls as n^(-1/7) in t
 _WORST_RANK = 2.0  # the worst eighth is one: so few trials are the very last that none compare
 _N_ORDERS = 3
 _MAX_TRIALS = 200  # of one past study; in a longer one the positions are hardly different
+_LARGEST = float(np.finfo(np.float64).max)
 _MIN_WIDTH = 1e-9  # of a scale, relative: a study may start at its target
 
 
@@ -74,13 +75,18 @@ class Frame:
 
     def phi(self, losses: Floats) -> Floats:
         """Return scaled losses."""
-        width = np.maximum(self.first - self.target, _MIN_WIDTH * (1.0 + np.abs(self.first)))
-        return phi((losses - self.target) / width)
+        # In halves: the difference of two losses may be larger than any number.
+        target, first = 0.5 * self.target, 0.5 * self.first
+        width = np.maximum(first - target, _MIN_WIDTH * (0.5 + np.abs(first)))
+        with np.errstate(over="ignore"):  # inf is clipped as everything far away
+            return phi((0.5 * losses - target) / width)
 
     def loss(self, x: float) -> float:
         """Return the first objective's loss with this phi."""
-        u = np.sinh(x * _UNIT) * _DELTA
-        return float(self.target[0] + u * (self.first[0] - self.target[0]))
+        target, first = 0.5 * self.target[0], 0.5 * self.first[0]
+        with np.errstate(over="ignore"):
+            half = target + np.sinh(x * _UNIT) * _DELTA * (first - target)
+        return float(2.0 * np.clip(half, -0.5 * _LARGEST, 0.5 * _LARGEST))
 
     def position(self, row: Row) -> Floats:  # (G, 3), NaN where there is no value
         """Return where a trial stands at each share."""
@@ -119,7 +125,8 @@ def _carried(compared: Floats, until: Ints) -> Floats:  # (n, G), (n,) -> (n, G)
 def frame_of(before: Curves, first: Floats) -> Frame | None:
     """Return the frame of a trial with these first losses; None until a trial has ended well."""
     ended = before.final[np.isfinite(before.final).all(axis=1)]
-    middle = np.median(np.concatenate([before.first, first[None]]), axis=0)
+    # In halves: the sum of two losses may be larger than any number.
+    middle = 2.0 * np.median(0.5 * np.concatenate([before.first, first[None]]), axis=0)
     if not len(ended) or not np.isfinite(middle).all():
         return None
     n, m = len(before), ended.shape[1]

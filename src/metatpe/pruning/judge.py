@@ -9,12 +9,19 @@ With the squared errors r^2 of the study's trials and the variances v that the p
 
 So a past whose ranks change less than the study's loses its influence, share by share, and the
 study's own finished curves take over.
+
+All of this follows from the stored trials alone, so that workers decide alike whatever they have
+seen before: a trial is checked against those with smaller numbers, once more when one of these
+finishes late, and the own curves are those up to the k-th completed trial, k = 5, 6, 8, 10, ...
 """
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from optuna.study import StudyDirection
@@ -58,6 +65,7 @@ class Judge:
     def __init__(self, past: Analogues, directions: Sequence[StudyDirection]) -> None:
         self._past = past
         self._directions = tuple(directions)
+        self._lengths: dict[int, Length] = {}  # of completed trials
         self._start(None)
 
     def _start(self, length: Length | None) -> None:
@@ -66,9 +74,8 @@ class Judge:
         self._rows: dict[int, Row] = {}  # of finished trials
         self._finished: Curves  # the same, as one; there as soon as there is a row
         self._complete: set[int] = set()
-        self._squares, self._variances, self._counts = np.zeros((3, len(SHARES)))
-        self._checked: set[int] = set()
-        self._own, self._n_own = Analogues([]), 0
+        self._checks: dict[int, _Check] = {}
+        self._own, self._own_numbers = Analogues([]), list[int]()  # and the trials that it is of
 
     def update(self, trials: Sequence[FrozenTrial]) -> None:
         """Read what has finished since."""
@@ -78,15 +85,23 @@ class Judge:
         if not new:
             return
         ended = [t for t in new if t.state == TrialState.COMPLETE and is_counted(t)]
-        length = length_of([read[t.number] for t in ended])
-        if length is not None and (self._length is None or length.last > self._length.last):
-            self._start(length)
+        for trial in ended:
+            if length := length_of([read[trial.number]]):
+                self._lengths[trial.number] = length
+        longest = self._longest()
+        if longest != self._length:
+            self._start(longest)
             self.update(trials)
-        elif self._length is not None:
+        elif longest is not None:
             self._complete.update(t.number for t in ended)
             for trial in new:
-                self._rows[trial.number] = self._row(trial, read[trial.number], self._length)
+                self._rows[trial.number] = self._row(trial, read[trial.number], longest)
             self._learn()
+
+    def _longest(self) -> Length | None:
+        """Return the length of the longest completed trial, of equal ones that of the first."""
+        numbers = sorted(self._lengths, key=lambda n: (-self._lengths[n].last, n))
+        return self._lengths[numbers[0]] if numbers else None
 
     def _row(self, trial: FrozenTrial, curve: Mapping[int, list[float]], length: Length) -> Row:
         if trial.state == TrialState.COMPLETE and is_counted(trial):
@@ -99,9 +114,12 @@ class Judge:
         return bool(self._complete)
 
     def verdict(self, trial: FrozenTrial, trials: Sequence[FrozenTrial]) -> Verdict | None:
-        """Return what is known of a trial; None where its last report passed no new column."""
+        """Return what is known of a trial; None where its last report passed no new column.
+
+        Also None at the last step: there is nothing left to save, only a result to lose.
+        """
         curve, length = curve_of(trial, self._directions), self._length
-        if length is None or not curve or not self._complete:
+        if length is None or not curve or not self._complete or max(curve) >= length.last:
             return None
         row = row_of(curve, length)
         earlier = {step: curve[step] for step in sorted(curve)[:-1]}
@@ -129,36 +147,67 @@ class Judge:
 
     def _distrust(self) -> Floats:  # (G,)
         """Return q of each column; the last ones, which cannot be checked, are as those before."""
-        advance = _N_IN_ADVANCE * self._variances / np.maximum(self._counts, 1.0)
+        checks = [self._checks[number] for number in sorted(self._checks)]
+        nothing = np.zeros((3, len(SHARES)))
+        squares, variances, counts = np.sum([nothing, *(c.sums for c in checks)], axis=0)
+        advance = _N_IN_ADVANCE * variances / np.maximum(counts, 1.0)
         with np.errstate(invalid="ignore"):
-            q = (self._squares + advance) / (self._variances + advance)
-        q = np.where(self._counts > 0, np.maximum(q, 1.0), 1.0)
+            q = (squares + advance) / (variances + advance)
+        q = np.where(counts > 0, np.maximum(q, 1.0), 1.0)
         q[-AHEAD:] = q[-AHEAD - 1]
-        return q
+        return np.asarray(q)
 
     def _learn(self) -> None:
         numbers = sorted(self._rows)
         curves = self._finished = stacked([self._rows[number] for number in numbers])
         for i, number in enumerate(numbers):
-            if i and number not in self._checked:
-                self._check_past(curves.take(slice(i)), self._rows[number])
-                self._checked.add(number)
-        if len(self._complete) >= max(_N_OWN, _GROWTH * self._n_own):
-            self._n_own = len(self._complete)
-            is_complete = np.array([number in self._complete for number in numbers])
-            self._own = Analogues(replayed(curves, is_complete))
+            known = self._checks.get(number)
+            if i and (known is None or known.n_before != i):
+                sums = self._check_past(curves.take(slice(i)), self._rows[number])
+                self._checks[number] = _Check(i, sums)
+        self._read_own(numbers, curves)
 
-    def _check_past(self, before: Curves, row: Row) -> None:
-        """Compare a finished trial's ranks with those that the past would have predicted."""
+    def _read_own(self, numbers: list[int], curves: Curves) -> None:
+        """Replay the study's own curves up to the last completed trial that counts."""
+        k = _n_own(len(self._complete))
+        if not k:
+            return
+        n = 1 + bisect_left(numbers, sorted(self._complete)[k - 1])
+        if numbers[:n] != self._own_numbers:
+            self._own_numbers = numbers[:n]
+            is_complete = np.array([number in self._complete for number in numbers[:n]])
+            self._own = Analogues(replayed(curves.take(slice(n)), is_complete))
+
+    def _check_past(self, before: Curves, row: Row) -> Floats:  # (3, G)
+        """Compare a finished trial's ranks with those that the past would have predicted.
+
+        Returns:
+            The squared error, the variance that the past expects, and 1, for each column.
+        """
+        sums = np.zeros((3, len(SHARES)))
         frame = frame_of(before, row.first)
         if frame is None:
-            return
+            return sums
         features = frame.position(row)
         for g in range(min(row.reached, len(SHARES) - 1) - AHEAD + 1):
             actual = features[g + AHEAD, 0]
             if np.isnan(features[g]).any() or np.isnan(actual):
                 continue
             if predicted := self._past.next_rank(features[g], g):
-                self._squares[g] += (actual - predicted[0]) ** 2
-                self._variances[g] += predicted[1]
-                self._counts[g] += 1
+                sums[:, g] = (actual - predicted[0]) ** 2, predicted[1], 1.0
+        return sums
+
+
+class _Check(NamedTuple):
+    """How well the past predicted one trial."""
+
+    n_before: int  # finished trials with smaller numbers
+    sums: Floats  # (3, G)
+
+
+def _n_own(n_complete: int) -> int:
+    """Return how many of the completed trials are replayed: 0, 5, 6, 8, 10, ..."""
+    k = 0
+    while (following := max(_N_OWN, math.ceil(_GROWTH * k))) <= n_complete:
+        k = following if following > k else k + 1
+    return k

@@ -50,14 +50,18 @@ class TransferPruner(BasePruner):
         n_startup_trials: The number of first trials that always complete.
 
     Example:
-        >>> study = optuna.create_study(pruner=TransferPruner(past_studies))  # doctest: +SKIP
-        >>> def objective(trial):  # doctest: +SKIP
-        ...     for epoch in range(50):
-        ...         loss = train_one_epoch()
-        ...         trial.report(loss, epoch)
+        >>> import optuna
+        >>> def objective(trial):
+        ...     x = trial.suggest_float("x", 0, 1)
+        ...     for epoch in range(10):  # your training
+        ...         trial.report(x + 1 / (epoch + 1), epoch)
         ...         if trial.should_prune():
-        ...             raise optuna.TrialPruned()
-        ...     return loss
+        ...             raise optuna.TrialPruned
+        ...     return x
+        >>> past = optuna.create_study()
+        >>> past.optimize(objective, n_trials=10)
+        >>> study = optuna.create_study(pruner=TransferPruner([past]))
+        >>> study.optimize(objective, n_trials=10)
     """
 
     def __init__(
@@ -191,7 +195,7 @@ def _record_of(
         middle, spread = verdict.forecast.mean, verdict.forecast.deviation
         low, expected, high = (verdict.frame.loss(middle + k * spread) for k in (-1, 0, 1))
         sign = -1.0 if directions[0] == StudyDirection.MAXIMIZE else 1.0
-        record |= {"expected": sign * expected, "deviation": (high - low) / 2.0}
+        record |= {"expected": sign * expected, "deviation": high / 2.0 - low / 2.0}
     return PruningRecord(number, step, "curve", **record)
 
 
@@ -211,9 +215,23 @@ def report_values(trial: Trial, values: Sequence[float], step: int) -> bool:
         ValueError: There is another number of values than of objectives, or the step is negative.
 
     Example:
-        >>> if report_values(trial, [error, seconds], step=epoch):  # doctest: +SKIP
-        ...     raise optuna.TrialPruned()
+        >>> import optuna
+        >>> def objective(trial):
+        ...     x = trial.suggest_float("x", 0, 1)
+        ...     for epoch in range(10):  # your training: an error and a time
+        ...         if report_values(trial, [x + 1 / (epoch + 1), epoch], step=epoch):
+        ...             raise optuna.TrialPruned
+        ...     return x, 10.0
+        >>> directions = ["minimize", "minimize"]
+        >>> study = optuna.create_study(directions=directions, pruner=TransferPruner())
+        >>> study.optimize(objective, n_trials=3)
     """
+    record_values(trial, values, step)
+    return should_stop(trial)
+
+
+def record_values(trial: Trial, values: Sequence[float], step: int) -> None:
+    """Report intermediate values as `report_values` does, without asking whether to stop."""
     study = trial.study
     numbers = [float(value) for value in values]
     if len(numbers) != len(study.directions):
@@ -225,10 +243,17 @@ def report_values(trial: Trial, values: Sequence[float], step: int) -> bool:
         raise ValueError(f"step must be 0 or more, but is {step}.")
     if len(numbers) == 1:
         trial.report(numbers[0], step)
-        return trial.should_prune()
+        return
     frozen = _frozen(study, trial)
     if f"{REPORT}{step}" not in frozen.system_attrs:
         set_system_attributes(study, frozen, {f"{REPORT}{step}": numbers})
+
+
+def should_stop(trial: Trial) -> bool:
+    """Return whether the study's pruner stops a trial, with any number of objectives."""
+    study = trial.study
+    if len(study.directions) == 1:
+        return trial.should_prune()
     pruner = study.pruner
     return isinstance(pruner, TransferPruner) and pruner.prune(study, _frozen(study, trial))
 

@@ -17,9 +17,10 @@ import numpy as np
 
 from metatpe.pruning.analogues import Positions, replayed
 from metatpe.pruning.curves import completed, length_of, stacked
+from metatpe.space import Floats
 
 _N_STUDIES, _N_TRIALS, _N_STEPS = 5, 100, 50
-_NOISE = (0.0, 0.01, 0.02, 0.05, 0.1)
+NOISE = (0.0, 0.01, 0.02, 0.05, 0.1)
 
 
 def standard_positions(n_known: int) -> list[Positions]:
@@ -28,8 +29,8 @@ def standard_positions(n_known: int) -> list[Positions]:
     return [p for i in range(max(0, n_missing)) for p in _made_up(i)]
 
 
-@cache
-def _made_up(index: int) -> tuple[Positions, ...]:
+def made_up_losses(index: int) -> Floats:  # (trials, steps)
+    """Return the curves of one made-up study."""
     rng = np.random.default_rng(index)
     t = np.linspace(0.0, 1.0, _N_STEPS)[None]
     asymptote = rng.random((_N_TRIALS, 1))
@@ -38,9 +39,15 @@ def _made_up(index: int) -> tuple[Positions, ...]:
     plateau = np.maximum(0.0, rng.uniform(-0.4, 0.3, (_N_TRIALS, 1)))
     fallen = (1.0 + np.maximum(0.0, t - plateau) / scale) ** -exponent
     losses = asymptote + (1.0 - asymptote) * fallen
-    losses += _NOISE[index] * rng.normal(size=losses.shape)
-    curves = [{step: [loss] for step, loss in enumerate(row)} for row in losses.tolist()]
+    losses += NOISE[index] * rng.normal(size=losses.shape)
+    return np.asarray(losses)
+
+
+@cache
+def _made_up(index: int) -> tuple[Positions, ...]:
+    rows = made_up_losses(index).tolist()
+    curves = [{step: [loss] for step, loss in enumerate(row)} for row in rows]
     length = length_of(curves)
     assert length is not None
-    rows = [completed(curve, curve[_N_STEPS - 1], length) for curve in curves]
-    return tuple(replayed(stacked(rows), np.ones(_N_TRIALS, dtype=np.bool_)))
+    ended = [completed(curve, curve[_N_STEPS - 1], length) for curve in curves]
+    return tuple(replayed(stacked(ended), np.ones(_N_TRIALS, dtype=np.bool_)))

@@ -5,10 +5,11 @@ Each function has a test that fails on the day Optuna moves what it uses.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
-from optuna.storages import BaseStorage, get_storage
+from optuna.storages import BaseStorage, GrpcStorageProxy, get_storage
 from optuna.study import Study
 from optuna.trial import FrozenTrial
 
@@ -33,6 +34,43 @@ def trial_id(trial: FrozenTrial) -> int:
 def as_storage(storage: BaseStorage) -> BaseStorage:
     """Return a storage as studies use it: a relational one with a cache in front of it."""
     return get_storage(storage)
+
+
+class PunctualProxy(GrpcStorageProxy):
+    """A gRPC proxy each of whose calls has a deadline.
+
+    A host that vanishes without a word, or a process that is stopped, answers no call and closes
+    no connection; without a deadline the call would never return.
+    """
+
+    seconds = 60.0  # also for all trials of a long study
+
+    def _setup(self) -> None:
+        super()._setup()
+        for name, call in vars(self._stub).items():
+            setattr(self._stub, name, partial(self._call, call))
+
+    def _call(self, call: Callable[..., Any], request: Any) -> Any:
+        return call(request, timeout=self.seconds)
+
+    def answers(self, seconds: float) -> bool:
+        """Return whether the server answers a small question within so many seconds.
+
+        That it is connected does not tell: a new channel shares the connection of an earlier one.
+        """
+        self.seconds, usual = seconds, self.seconds
+        try:
+            self.get_study_id_from_name("")
+        except KeyError:
+            pass  # an answer, too
+        except Exception as error:
+            code = getattr(error, "code", None)
+            if not callable(code) or code().name != "DEADLINE_EXCEEDED":
+                raise
+            return False
+        finally:
+            self.seconds = usual
+        return True
 
 
 def all_trials(study: Study) -> list[FrozenTrial]:

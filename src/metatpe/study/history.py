@@ -41,6 +41,7 @@ class Observations:
     turns: Floats  # (n,), see `record.turn_of`
     start: Floats  # (n,), see `record.start_of`
     lateness: Floats  # (n, 3)
+    deviation: Floats  # (n,), of the loss of a trial that was pruned, 0 of one that was seen
     seen: Seen
 
 
@@ -83,8 +84,8 @@ class History:
         self._n_read = 0
         self._open: set[int] = set()
         self._params: dict[int, Mapping[str, Any]] = {}
-        # Losses, violation, turn, start, lateness.
-        self._results = np.empty((0, len(self._directions) + 6))
+        # Losses, violation, turn, start, lateness, deviation.
+        self._results = np.empty((0, len(self._directions) + 7))
         self._newest: dict[str, tuple[int, BaseDistribution]] = {}
         self._encodings: Recent[Space, _Encoding] = Recent(_MAX_SPACES)
         self.longest = datetime.timedelta(0)  # duration of a finished trial
@@ -134,20 +135,21 @@ class History:
         if not is_counted(trial):
             return False
         self._results = _grown(self._results, trial.number + 1)
-        losses, lateness = self._end_of(trial)
+        losses, lateness, deviation = self._end_of(trial)
         self._results[trial.number] = [
             *losses,
             violation_of(trial),
             turn_of(trial),
             start_of(trial),
             *lateness,
+            deviation,
         ]
         self._params[trial.number] = params_of(trial)
         self.longest = max(self.longest, trial.duration or self.longest)
         return True
 
-    def _end_of(self, trial: FrozenTrial) -> tuple[list[float], tuple[float, float, float]]:
-        """Return a trial's losses and lateness.
+    def _end_of(self, trial: FrozenTrial) -> tuple[list[float], tuple[float, float, float], float]:
+        """Return a trial's losses, lateness, and the standard deviation of its loss.
 
         A trial that `TransferPruner` has stopped has the loss that its curve was expected to
         reach, and is ordered by it among the others. It never counts as the best: what was not
@@ -158,8 +160,9 @@ class History:
             losses = losses_of(trial, self._directions)
             if trial.state == TrialState.COMPLETE:
                 self._least = min(self._least, losses[0])
-            return losses, lateness_of(trial, self._directions)
-        return [max(expected, self._least)], (0.0, 0.0, 0.0)
+            return losses, lateness_of(trial, self._directions), 0.0
+        loss, deviation = expected
+        return [max(loss, self._least)], (0.0, 0.0, 0.0), deviation
 
     @property
     def n_observations(self) -> int:
@@ -208,7 +211,8 @@ class History:
             violation=results[:, m],
             turns=results[:, m + 1],
             start=results[:, m + 2],
-            lateness=results[:, m + 3 :],
+            lateness=results[:, m + 3 : m + 6],
+            deviation=results[:, m + 6],
             seen=encoding.seen,
         )
 

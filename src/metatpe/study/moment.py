@@ -82,7 +82,7 @@ class Moment:
 
     @property
     def is_running_start(self) -> Mask:  # (r,)
-        """Which of these are first configurations out of the past."""
+        """Which of these are warm starts."""
         return self._running[1]
 
     @cached_property

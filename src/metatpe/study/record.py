@@ -82,28 +82,28 @@ class TransferRecord:
             (nothing was known of the search space yet; each value is chosen when it is asked for).
         reason: Why, one of
 
-            - "portfolio": a warm start that serves the past studies named in `sources`.
+            - "portfolio": a warm start chosen for the past studies named in `sources`.
             - "best": a warm start that was among the best of a past study.
             - "reversed": a warm start that was among the worst of a past study, because the past
-              studies put the trials in reverse order.
+              studies order the trials in reverse.
             - "startup": random, because the study has too few trials to model.
-            - "no_start_left": random, because no warm start was left that fits the space.
+            - "no_start_left": random, because there was no further warm start that fits.
             - "epsilon": random, to explore.
             - "weighed": past studies and the study itself, each with its weight.
-            - "own": the study alone, although past studies have weight. This happens in a
-              random part of the trials, so that the two can be compared.
+            - "own": the study alone, although past studies have weight. A random share of the
+              trials is chosen this way, to measure whether the past helps.
             - "silent": the study alone, because it has too few good trials for a comparison.
-            - "no_weight": the study alone, because no past study has any weight left.
+            - "no_weight": the study alone, because no past study has any weight.
             - "densities": by densities, as `MetaTPESampler` does it, because the models of
               `TransferSampler` do not order the trials well.
-            - "no_past": the study alone, because there is no past study to use.
+            - "no_past": the study alone, because there are no past studies.
             - "unknown_space": chosen when no parameter of the study was known yet.
             - "unknown": recorded before samplers gave reasons.
         weights: Name of the past study -> weight, the largest first. The study itself is called
-            "target"; weights too small to be listed are added up in "rest". Empty where no weights
-            were computed. `MetaTPESampler` weighs by similarity, also where a choice was the
-            study's own; the samplers with Gaussian processes by the share that a past study has in
-            the prediction.
+            "target"; weights too small to be listed are added up in "rest". Empty if no weights
+            were computed. Weights of `MetaTPESampler` come from the similarity, and are also
+            recorded for choices without past studies. For samplers with Gaussian processes, a
+            weight is the share of a past study in the predictions.
         kept: The parameters that the similarity was measured on.
         sources: The past studies that a warm start came from.
         sampler: The name of the sampler, "unknown" in old records.
@@ -148,10 +148,11 @@ def transfer_history(
             recorded. `number` is that of `study.trials_dataframe()`, to join the two.
 
     Example:
-        >>> for record in transfer_history(study):  # doctest: +SKIP
+        >>> for record in transfer_history(study)[:1]:
         ...     print(record.number, record.origin, record.reason, record.weights)
-        >>> trials = study.trials_dataframe()  # doctest: +SKIP
-        >>> trials.merge(transfer_history(study, as_dataframe=True), on="number")  # doctest: +SKIP
+        0 warm_start portfolio {}
+        >>> trials = study.trials_dataframe()
+        >>> table = trials.merge(transfer_history(study, as_dataframe=True), on="number")
     """
     found = map(record_of, study.get_trials(deepcopy=False))
     records = [record for record in found if record is not None]

@@ -1,6 +1,6 @@
 """What a pruner wrote down about a trial that it stopped.
 
-user attribute   metatpe:pruned   reason, step, ratio, base, influence, expected, deviation
+user attribute   metatpe:pruned   reason, step, chance, base, influence, expected, deviation
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def pruning_history(study: Study) -> list[PruningRecord]:
     """Return why and when each trial was stopped that `TransferPruner` has stopped.
 
     Example:
-        >>> for record in pruning_history(study):  # doctest: +SKIP
+        >>> for record in pruning_history(study):
         ...     print(record.number, record.step, record.reason, record.expected)
     """
     records = map(stop_of, study.get_trials(deepcopy=False))

@@ -50,12 +50,17 @@ def _signed(values: Sequence[float], directions: Sequence[StudyDirection]) -> li
     ]
 
 
-def expected_loss_of(trial: FrozenTrial, directions: Sequence[StudyDirection]) -> float | None:
-    """Return the loss that a pruned trial was expected to reach, None without a record."""
+def expected_loss_of(
+    trial: FrozenTrial, directions: Sequence[StudyDirection]
+) -> tuple[float, float] | None:
+    """Return the loss that a pruned trial was expected to reach, and its standard deviation.
+
+    None without a record.
+    """
     record = stop_of(trial) if trial.state == TrialState.PRUNED else None
     if record is None or record.expected is None or len(directions) > 1:
         return None
-    return _signed([record.expected], directions)[0]
+    return _signed([record.expected], directions)[0], record.deviation or 0.0
 
 
 def curve_of(trial: FrozenTrial, directions: Sequence[StudyDirection]) -> dict[int, list[float]]:
