@@ -158,7 +158,7 @@ def test_plots_and_note_tell_of_the_transfer() -> None:
     assert {"past", "warm start"} <= names
     assert "the study itself" not in names  # a card has no room for the panel of shares
     note = dashboard.get_note(study)
-    assert "It borrowed from 1 past study" in note
+    assert "It used 1 past study" in note
     assert "| past |" in note
 
 
@@ -200,11 +200,11 @@ def test_the_note_says_what_to_run_next_with_the_past_of_the_storage() -> None:
     assert "What to run next" in note
     assert "The next 10 are expected to add" in note
     assert "| past | 30 | " in note
-    assert "Optuna's own importances tell what explains the spread of all values" in note
+    assert "Optuna's importances explain the spread of all values" in note
 
 
 def test_a_study_recorded_before_there_were_reasons_is_published() -> None:
     study = recorded_study(*OLD_RECORDS)
     assert publish(study)
     assert saved_figures(study).keys() == GRAPHS
-    assert "How 2 trials were chosen is unknown." in dashboard.get_note(study)
+    assert "It is unknown how 2 trials were chosen." in dashboard.get_note(study)

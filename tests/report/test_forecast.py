@@ -110,20 +110,22 @@ def test_the_report_has_proposals_with_their_expectations(study: Study, past: St
     assert "## What to run next" in text
     assert f"The last {N_NEXT} trials added " in text
     assert "| 0 expected |" in text or "objective 0 expected" in text
-    assert "those that MetaTPESampler would choose now" in text
-    assert "orders them with a rank correlation of " in text
+    assert "the configurations that MetaTPESampler would choose now" in text
+    assert "have a rank correlation of " in text
 
 
 def test_the_sampler_is_the_one_that_chose_last(past: Study) -> None:
     made = new_study(TransferSampler([past], seed=0))
     evaluate(made, 16, space=SQUARE, losses=bowl)
-    assert "those that TransferSampler would choose now" in markdown_report(made, [past])
+    assert "the configurations that TransferSampler would choose now" in markdown_report(
+        made, [past]
+    )
 
 
 def test_a_model_that_knows_nothing_is_called_poor(rng: np.random.Generator) -> None:
     made = new_study(random_sampler(0))
     evaluate(made, 40, space=SQUARE, losses=lambda _: rng.random(2).tolist())
-    assert "That is poor: do not rely on these expectations." in markdown_report(made)
+    assert "That is poor: do not rely on these predictions." in markdown_report(made)
 
 
 def test_one_objective_is_measured_by_its_best_value() -> None:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import Any, Literal
 
+import numpy as np
 import optuna
 import pytest
 from optuna.distributions import FloatDistribution
@@ -50,7 +51,7 @@ def test_functions_do_not_hide_the_modules_of_their_names() -> None:
     assert set(metatpe.report.__all__) == {"html_report", "markdown_report", "note"}
 
 
-# What came from past studies --------------------------------------------------------------------
+# Contribution of past studies --------------------------------------------------------------------
 
 
 def test_warm_starts_are_listed_with_every_past_study_that_they_came_from() -> None:
@@ -61,8 +62,8 @@ def test_warm_starts_are_listed_with_every_past_study_that_they_came_from() -> N
     assert "| a | trials 0, 1 |" in text
     assert "| b | trial 1 |" in text
     assert "warm start of a, b |" in text
-    assert "It borrowed from 3 past studies: 3 warm starts." in text
-    assert "None so far: no trial has been chosen with weights yet." in text
+    assert "It used 3 past studies: 3 warm starts." in text
+    assert "None so far: no weights have been computed yet." in text
 
 
 def test_the_starts_of_a_real_study_are_those_of_its_records() -> None:
@@ -85,14 +86,14 @@ def test_a_past_study_is_left_aside_from_the_trial_on_where_its_weight_stays_sma
     assert (b.name, b.is_used) == ("b", False)
     text = markdown_report(study)
     assert "| a | from trial 3 on | its weight fell below 0.033. |" in text
-    assert "| b | all along | its weight was always below 0.033. |" in text
+    assert "| b | in any trial | its weight was always below 0.033. |" in text
 
 
 def test_a_past_study_that_keeps_its_weight_is_not_left_aside() -> None:
     study = weighed_study({"target": 0.7, "a": 0.3}, {"target": 0.7, "a": 0.3})
     (a,) = facts_of(study).sources
     assert a.small_from is None
-    assert "None: every past study has a weight to the end." in markdown_report(study)
+    assert "None: every past study had weight until the end." in markdown_report(study)
 
 
 WEIGHTS = {"target": 0.5, "a": 0.5}
@@ -117,22 +118,22 @@ def test_a_trial_counts_where_a_weight_that_is_not_small_influenced_it(
     (a,) = facts_of(study).sources
     assert list(a.influenced) == ([0] if influences else [])
     assert a.is_used == influences
-    assert (
-        "It borrowed from 1 past study: 1 trial chosen with past studies." in note(study)
-    ) == influences
-    assert ("It borrowed nothing from past studies." in note(study)) != influences
+    assert ("It used 1 past study: 1 trial chosen with past studies." in note(study)) == influences
+    assert ("It used no past study." in note(study)) != influences
 
 
 def test_a_weight_that_was_never_used_is_not_called_small() -> None:
     text = markdown_report(recorded_study(weighed(WEIGHTS, "own")))
-    assert "| a | all along | it had a weight only in trials that the study chose alone. |" in text
+    assert (
+        "| a | in any trial | it only had weight in trials chosen without past studies. |" in text
+    )
 
 
 def borrowed_from(text: str) -> list[str]:
     """Return the first sentence about what was borrowed, and the names of the table below it."""
-    sentence = re.search(r"It borrowed.*?\.", text)
+    sentence = re.search(r"It used.*?\.", text)
     assert sentence is not None
-    table = text.partition("What came from past studies")[2].partition("| --- |")[2]
+    table = text.partition("Contribution of past studies")[2].partition("| --- |")[2]
     rows = [line for line in table.partition("\n\n")[0].splitlines() if line.startswith("| ")]
     return [sentence[0], *(row.split(" | ")[0].removeprefix("| ") for row in rows)]
 
@@ -171,7 +172,7 @@ def test_a_note_and_a_report_agree_on_what_was_borrowed(kind: Any, n: int) -> No
     texts += [markdown_report(study, past), markdown_report(study, [*more, *past])]
     expected = borrowed_from(texts[0])
     assert [borrowed_from(text) for text in texts] == [expected] * len(texts)
-    counted = re.search(r"from (\d) past", expected[0])
+    counted = re.search(r"used (\d) past", expected[0])
     assert counted is not None
     assert int(counted[1]) == len(expected) - 1
 
@@ -180,7 +181,7 @@ def test_which_weight_is_small_does_not_depend_on_the_past_studies_at_hand() -> 
     study = weighed_study({"target": 0.97, "a": 0.03})  # an equal share is one half
     past = [past_study(n=3, name=name) for name in "abcdefgh"]
     for text in (note(study), markdown_report(study), markdown_report(study, past)):
-        assert "It borrowed nothing from past studies." in text
+        assert "It used no past study." in text
 
 
 def test_what_the_records_say_was_borrowed_counts_even_if_the_past_study_has_changed_since() -> (
@@ -214,7 +215,7 @@ def test_a_past_without_a_part_in_the_start_is_not_blamed_either() -> None:
     text = markdown_report(recorded_study(start_of("a"), silent, silent))
     why = "not compared yet: the study has too few good trials."
     assert f"| a | from trial 1 on | {why} |" in text
-    assert f"| b | all along | {why} |" in text
+    assert f"| b | in any trial | {why} |" in text
 
 
 def test_a_past_study_that_gave_a_start_and_has_no_weight_on_record_is_left_aside() -> None:
@@ -229,7 +230,7 @@ def test_trials_without_a_comparison_say_nothing_about_a_weight() -> None:
     assert facts_of(study).sources[0].small_from is None
     assert "| a | from trial 2 on | not compared yet" in markdown_report(study)
     study = recorded_study(silent, weighed(WEIGHTS), silent, weighed(WEIGHTS))
-    assert "None: every past study has a weight to the end." in markdown_report(study)
+    assert "None: every past study had weight until the end." in markdown_report(study)
 
 
 def test_a_weight_that_is_lost_in_rounding_is_not_taken_for_too_few_good_trials() -> None:
@@ -252,9 +253,11 @@ def test_past_studies_that_cannot_help_are_listed_with_the_reason() -> None:
     elsewhere = past_study(name="elsewhere", space={"other": FloatDistribution(0, 1)})
     wider = past_study(name="wider", space={"x": FloatDistribution(0.0, 2.0)})
     text = markdown_report(study, [past, single, elsewhere, wider])
-    assert "| single | all along | it has 1 objective, but the new study has 2. |" in text
-    assert "| elsewhere | all along | it has no parameter in common with the new study. |" in text
-    assert "| wider | all along | it was not among the sampler's sources. |" in text
+    assert "| single | in any trial | it has 1 objective, but the new study has 2. |" in text
+    assert (
+        "| elsewhere | in any trial | it has no parameter in common with the new study. |" in text
+    )
+    assert "| wider | in any trial | it was not among the sampler's sources. |" in text
 
 
 @pytest.mark.parametrize(
@@ -274,7 +277,7 @@ def test_a_past_study_without_a_record_is_listed_with_what_that_can_mean(
     records: Sequence[dict[str, Any]], why: str
 ) -> None:
     text = markdown_report(recorded_study(*records, None), [past_study(name="new")])
-    assert f"| new | all along | {why}" in text
+    assert f"| new | in any trial | {why}" in text
 
 
 def test_the_part_of_a_past_study_that_does_not_fit_is_listed() -> None:
@@ -311,7 +314,7 @@ def test_the_weights_of_models_are_explained_as_shares_and_not_as_similarities()
         r"\| constant \| from trial \d on \| its weight (fell|was always) below 0\.033", text
     )
     assert "is its share in the predictions of the model" in text
-    assert "follows from its similarity" not in text
+    assert "depends on its similarity" not in text
 
 
 def test_trials_that_the_study_chose_alone_are_counted_by_their_reason() -> None:
@@ -334,7 +337,7 @@ def test_weights_that_were_not_measured_are_not_called_similarities(
     study = tuned(MetaTPESampler([past], weights=weights, start="random", seed=0), 10)
     text = markdown_report(study, [past])
     assert "share in the predictions" not in text
-    assert ("follows from its similarity" in text) == (weights == "similarity")
+    assert ("depends on its similarity" in text) == (weights == "similarity")
     assert ("- Alone, to compare" in text) == (weights == "similarity")
 
 
@@ -361,9 +364,9 @@ def test_a_measurement_against_runs_without_a_past_is_described() -> None:
     assert "Measured against 1 run of the same problem without a past (plain)." in text
     assert "the run needed 4 trials, this study 2" in text
     reverse = markdown_report(other, without=[study])
-    assert "A run without past studies got as far in as few trials." in reverse
+    assert "One run without past studies needed no more trials to get as far." in reverse
     both = markdown_report(study, without=[other, study])
-    assert "2 runs without past studies do not show that trials were saved: to get as far," in both
+    assert "2 runs without past studies do not show that trials were saved: they needed" in both
     both = markdown_report(study, without=[other, other])
     assert (
         "2 runs without past studies needed 2 to 2 more trials to get as far (median 2)." in both
@@ -380,8 +383,8 @@ def test_a_measurement_against_runs_without_a_past_is_described() -> None:
 def test_what_old_records_do_not_say_is_unknown(past: list[Study]) -> None:
     study = recorded_study(*OLD_RECORDS)
     for text in (markdown_report(study, past), note(study, past)):
-        assert "It borrowed from past studies: 1 warm start. How 2 trials were" in text
-        assert "How 2 trials were chosen is unknown." in text
+        assert "It used past studies: 1 warm start. It is unknown how 2 trials were" in text
+        assert "It is unknown how 2 trials were chosen." in text
         assert re.search(r"\| past \|( 30 \|)? unknown \| unknown \| 0\.400 \(trial 2\) \|", text)
     text = markdown_report(study, past)
     assert "| sampler | unknown |" in text
@@ -395,7 +398,7 @@ def test_what_old_records_do_not_say_is_unknown(past: list[Study]) -> None:
 def test_what_old_records_say_is_read(past: list[Study]) -> None:
     study = recorded_study(OLD_TURN, OLD_TURN, OLD_RECORDS[2])
     for text in (markdown_report(study, past), note(study, past)):
-        assert "It borrowed from 1 past study: 2 trials chosen with past studies." in text
+        assert "It used 1 past study: 2 trials chosen with past studies." in text
         assert re.search(r"\| past \|( 30 \|)? at least 2 trials \|", text)
 
 
@@ -408,8 +411,8 @@ def test_a_study_of_another_sampler_gets_what_can_be_said() -> None:
     assert "There is no record of a transfer" in text
     assert "The Pareto front has" in text
     assert "Which parameters matter" in text
-    assert "What came from past studies" not in text
-    assert "Past studies left aside" not in text
+    assert "Contribution of past studies" not in text
+    assert "Past studies that were not used" not in text
     assert html_report(study)
 
 
@@ -443,6 +446,14 @@ def test_one_objective_has_a_best_value_and_no_front() -> None:
     assert "front" not in text.lower()
     assert 'id="progress"' in html_report(study, [past])
     assert 'id="front"' not in html_report(study, [past])
+
+
+def test_the_front_of_the_largest_and_smallest_numbers_is_drawn() -> None:
+    study = new_study(random_sampler(0))
+    ends = iter([(1e-300, 1.7e308), (1.7e308, 1e-300)])
+    evaluate(study, 2, losses=lambda p: list(next(ends)))
+    with np.errstate(all="raise"):
+        assert 'id="front"' in html_report(study)
 
 
 def test_three_objectives_have_a_front_too() -> None:

@@ -625,7 +625,7 @@ def test_the_heat_map_and_the_bars_are_what_the_members_of_the_portfolio_reach(
     np.testing.assert_allclose(
         columns(shown), [np.mean([*member.together.values()]) for member in members]
     )
-    assert labels(shown) == ["there for this study"]
+    assert labels(shown) == ["chosen for this study"]
 
 
 def test_the_table_has_the_parameters_of_each_configuration(plots: ModuleType) -> None:
@@ -831,7 +831,7 @@ def test_conditional_parameters_are_drawn_where_they_were_used(
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ("z", "'z' is no parameter of both tasks; they share"),
+        ("z", "'z' is not a parameter of both tasks; they share"),
         (["x", "lr", "depth"], "params must be one parameter or two"),
         ([], "params must be one parameter or two"),
     ],

@@ -34,7 +34,8 @@ def html_report(
         ValueError: A run without a past has other objectives.
 
     Example:
-        >>> Path("report.html").write_text(html_report(study, sources))  # doctest: +SKIP
+        >>> html_report(study, sources)
+        '<!doctype html>...'
     """
     from metatpe.report.facts import facts_of
     from metatpe.report.html import page
@@ -46,7 +47,19 @@ def html_report(
 def markdown_report(
     study: Study, past: Sequence[Study | Task] = (), *, without: Sequence[Study] = ()
 ) -> str:
-    """Return the text of a report as Markdown; see `html_report`."""
+    """Return the text of a report as Markdown.
+
+    Args:
+        study: The study, as in `html_report`.
+        past: Past studies or tasks.
+        without: Runs without a past.
+
+    Example:
+        >>> print(markdown_report(study, sources))
+        # ...
+        ## In short
+        ...
+    """
     from metatpe.report.facts import facts_of
     from metatpe.report.markdown import as_markdown
     from metatpe.report.story import sections_of
@@ -55,7 +68,17 @@ def markdown_report(
 
 
 def note(study: Study, past: Sequence[Study | Task] = ()) -> str:
-    """Return a few lines of Markdown about what was transferred."""
+    """Return a few lines of Markdown about what was transferred.
+
+    Args:
+        study: The study, as in `html_report`.
+        past: Past studies or tasks.
+
+    Example:
+        >>> print(note(study, sources))
+        ### What was transferred
+        ...
+    """
     from metatpe.report.facts import facts_of
     from metatpe.report.markdown import as_markdown
     from metatpe.report.story import summary_of

@@ -1,4 +1,4 @@
-"""The section of a report about the next trials: what to run, whether it pays, what to narrow."""
+"""The section of a report about the next trials: what to run, whether to, what to narrow."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from metatpe.report.glossary import WITH_MODELS
 from metatpe.space import Space, shown
 from metatpe.study.trials import used_distributions
 from metatpe.tpe.pareto import GAMMA, split
-from metatpe.tuning.tuner import SamplerName
+from metatpe.tuning.setup import SamplerName
 from metatpe.viz.style import value_text
 from metatpe.viz.tasks import shares_of
 from metatpe.viz.weights import described
@@ -73,14 +73,12 @@ def _is_worth_it(facts: Facts, found: Forecast) -> str:
 
 def _verdict(found: Forecast) -> str:
     if found.next.middle < _HARDLY:
-        return "More trials are hardly worth it."
+        return "More trials will probably add little."
     if found.next.middle > _DOUBTFUL * found.last:
-        return (
-            f"That is much more than the last {N_NEXT} brought: the model may be too optimistic."
-        )
+        return f"That is much more than the last {N_NEXT} added; the model may be too optimistic."
     if found.next.middle >= found.last:
-        return "The search still pays."
-    return "The search still pays, but less than before."
+        return "More trials are worth it."
+    return "More trials are still worth it, but add less than before."
 
 
 def _proposals(facts: Facts, found: Forecast) -> list[Block]:
@@ -117,13 +115,13 @@ def _model(facts: Facts, found: Forecast) -> str:
     order = ", ".join(f"{rho:.2f} for {name}" for name, rho in pairs)
     sampler = "TransferSampler" if found.sampler == "transfer" else "MetaTPESampler"
     text = (
-        f"The configurations are those that {sampler} would choose now; with another seed it may "
-        "choose others. Nothing was written to the study. Ranges in brackets are likely ones, by "
-        "a model of the trials so far and of the past studies. Judged by trials that it had not "
-        f"seen, the model orders them with a rank correlation of {order}."
+        f"These are the configurations that {sampler} would choose now. With another seed it may "
+        "choose others. Nothing was written to the study. The ranges in brackets are 90 % "
+        "intervals of a model of the trials so far and of the past studies. For trials that it "
+        f"has not seen, the predictions of the model have a rank correlation of {order}."
     )
     if min(found.correlation) < _POOR:
-        text += " That is poor: do not rely on these expectations."
+        text += " That is poor: do not rely on these predictions."
     return text
 
 
@@ -151,9 +149,9 @@ def _narrowing(facts: Facts) -> list[Block]:
     past = "" if len(tasks) == 1 else f" and of {counted(len(tasks) - 1, 'past study')}"
     text = (
         f"The ranges hold {_MASS:.0%} of the best tenth of the trials of this study{past}, "
-        f"{counted(n_good, 'trial')} in all, for each parameter alone. Where the search has "
-        "hardly looked elsewhere they are too narrow: widen them if the best trials come to lie "
-        "at an end. Importances are means over these studies."
+        f"{counted(n_good, 'trial')} in all, for each parameter separately. They may be too "
+        "narrow if few trials were run elsewhere: widen a range if the best trials lie near one "
+        "of its ends. Importances are means over these studies."
     )
     head = ("parameter", "searched", "importance", "could be")
     return [Table(head, rows), Text(text)]

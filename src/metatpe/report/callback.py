@@ -73,7 +73,7 @@ class TransferCallback:
     at the same time is mixed up until the next update.
 
     Example:
-        >>> study.optimize(objective, callbacks=[TransferCallback()])  # doctest: +SKIP
+        >>> study.optimize(objective, n_trials=1, callbacks=[TransferCallback()])
     """
 
     def __init__(self) -> None:

@@ -14,7 +14,7 @@ from metatpe.report.facts import Facts
 from metatpe.study.record import record_of
 from metatpe.study.trials import is_counted
 from metatpe.viz.style import GREY, as_html, shortened, value_text
-from metatpe.viz.ticks import spans_decades
+from metatpe.viz.ticks import padded, spans_decades
 from metatpe.viz.weights import LANES, LOOKS, NO_RECORD, reason_of
 
 if TYPE_CHECKING:
@@ -84,8 +84,7 @@ def _axis(facts: Facts, lanes: Lanes, i: int) -> dict[str, Any]:
     values = np.array([t.values[i] for trials in lanes.values() for t in trials])
     if not len(values) or not spans_decades(values):
         return title
-    room = (values.max() / values.min()) ** 0.05  # for markers at the ends
-    return {**title, **log_axis(values.min() / room, values.max() * room)}
+    return {**title, **log_axis(*padded(values, True))}
 
 
 def _line(facts: Facts, a: int, b: int) -> Any:

@@ -35,7 +35,7 @@ from metatpe.tpe.hypervolume import running_hypervolume
 from metatpe.tpe.pareto import order, ranks
 from metatpe.tpe.ranking import rank_correlation
 from metatpe.tuning.batch import Choice, next_batch
-from metatpe.tuning.tuner import SamplerName
+from metatpe.tuning.setup import SamplerName
 from metatpe.viz.runs import in_logs
 from metatpe.viz.ticks import spans_decades
 

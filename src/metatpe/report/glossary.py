@@ -12,14 +12,14 @@ WITH_MODELS = ("TransferSampler", "RGPESampler", "TSTRSampler")
 
 
 _MEANINGS: dict[Reason, str] = {
-    "portfolio": "one of the configurations that serve the past studies together, so that each "
-    "past study has one that does well there.",
+    "portfolio": "one of a few configurations that were chosen together, so that each past study "
+    "has at least one that does well there.",
     "best": "one of the best configurations of a past study.",
-    "reversed": "one of the worst configurations of a past study, because the past studies put "
-    "the trials in reverse order. Do the directions of the objectives agree?",
+    "reversed": "one of the worst configurations of a past study, because the past studies "
+    "order the trials in reverse. Do the directions of the objectives agree?",
     "startup": "a random configuration, because the study had too few trials to model.",
-    "no_start_left": "a random configuration, because no warm start was left that fits the search "
-    "space.",
+    "no_start_left": "a random configuration, because there was no further warm start that fits "
+    "the search space.",
     "unknown_space": "chosen when no parameter of the study was known yet.",
     "epsilon": "a configuration drawn at random from the whole search space.",
     "weighed": "chosen from past studies and the study itself, each with its weight.",
@@ -27,10 +27,10 @@ _MEANINGS: dict[Reason, str] = {
     "random, so that trials chosen with and without past studies can be compared.",
     "silent": "chosen from the study alone. After the warm starts, past studies have no weight "
     f"until the study has {MIN_GOOD} good trials to compare them with.",
-    "no_weight": "chosen from the study alone, because no past study has any weight left.",
+    "no_weight": "chosen from the study alone, because no past study has any weight.",
     "densities": "chosen by densities, because the models do not order the trials well.",
-    "no_past": "chosen from the study alone, because there is no past study to use.",
-    "unknown": "recorded by an earlier version, which gave no reasons.",
+    "no_past": "chosen from the study alone, because there are no past studies.",
+    "unknown": "recorded by an older version without reasons.",
 }
 
 
@@ -43,27 +43,27 @@ def reading(facts: Facts) -> list[Block]:
         )
     if facts.used:
         texts.append(
-            "Progress: of the trials that were warm starts of a past study, and of those that its "
-            "weight influenced, how many found values that no earlier trial had matched. Weight "
-            "over time: its mean in the first, the middle and the last third of the trials."
+            "Progress: how many of the warm starts from a past study, and of the trials that its "
+            "weight influenced, found values that no earlier trial had matched. Weight over time: "
+            "the mean in the first, the middle and the last third of the trials."
         )
     lanes = {reason: LANES[reason][0].upper() + LANES[reason][1:] for reason in facts.reasons}
     texts += [f"{lane}: {_MEANINGS[reason]}" for reason, lane in lanes.items()]
     if any(record.kept for record in facts.records):
         texts.append(
-            "The weight of a past study follows from its similarity: how far the region of its "
-            "best configurations overlaps with that of this study, measured again before each "
+            "The weight of a past study depends on its similarity: how much the region of its "
+            "best configurations overlaps with that of this study. It is updated before each "
             "trial."
         )
     if any(name in WITH_MODELS for name in facts.samplers):
         texts.append(
-            "The weight of a past study is its share in the predictions of the model, computed "
-            "again before each trial."
+            "The weight of a past study is its share in the predictions of the model. It is "
+            "updated before each trial."
         )
     if facts.is_weighed:
         texts.append(
             f"Weights below {SMALL:.0%} of an equal share, here {facts.least:.3f}, do not "
-            "count. A past study counts as borrowed from if it gave a warm start, or had at least "
+            "count. A past study counts as used if it gave a warm start, or had at least "
             "this weight in a trial that was chosen with past studies."
         )
     return [Items(texts)]

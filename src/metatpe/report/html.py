@@ -8,6 +8,7 @@ only its two scripts run, by their checksums, and asks for nothing over the netw
 from __future__ import annotations
 
 import base64
+import functools
 import gzip
 import hashlib
 import html
@@ -37,23 +38,23 @@ def element(name: str, *children: str, **attributes: str) -> Html:
 
 def page(title: str, sections: Sequence[Section]) -> str:
     """Return the whole file."""
-    from plotly.offline import get_plotlyjs
-
-    library, script, style = get_plotlyjs(), _file("page.js"), _file("page.css")
+    script, style = _file("page.js"), _file("page.css")
     figures: list[str] = []
     body = [
         element("header", element("p", "metatpe report"), element("h1", title)),
         element("main", *(_section(section, figures) for section in sections)),
     ]
-    data = {"figures": f"[{','.join(figures)}]", "plotly": library}
+    library, digest = _plotly()
+    data = {"figures": _packed(f"[{','.join(figures)}]"), "plotly": library}
     scripts = [
-        element("script", Html(_packed(text)), id=name, type="text/plain")
-        for name, text in data.items()
+        element("script", Html(packed), id=name, type="text/plain")
+        for name, packed in data.items()
     ]
+    policy = _policy(digest, _digest(script))
     head = [
         Html('<meta charset="utf-8">'),
         Html('<meta name="viewport" content="width=device-width, initial-scale=1">'),
-        Html(f'<meta http-equiv="Content-Security-Policy" content="{_policy(library, script)}">'),
+        Html(f'<meta http-equiv="Content-Security-Policy" content="{policy}">'),
         Html('<meta name="color-scheme" content="light dark">'),
         element("title", title),
         element("style", Html(style)),
@@ -67,15 +68,27 @@ def _file(name: str) -> str:
     return resources.files("metatpe.report").joinpath(name).read_text("utf-8")
 
 
+@functools.cache
+def _plotly() -> tuple[str, str]:
+    """Return plotly.js, packed, which takes longer than all else in a page, and its checksum."""
+    from plotly.offline import get_plotlyjs
+
+    library = get_plotlyjs()
+    return _packed(library), _digest(library)
+
+
 def _packed(text: str) -> str:
     """Return text as base64 of gzip, the same for the same text at any time."""
     return base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode()
 
 
-def _policy(*scripts: str) -> str:
-    """Return what the page may do: run these scripts, and draw."""
-    digests = (hashlib.sha256(script.encode()).digest() for script in scripts)
-    allowed = " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
+def _digest(script: str) -> str:
+    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+
+
+def _policy(*digests: str) -> str:
+    """Return what the page may do: run the scripts with these checksums, and draw."""
+    allowed = " ".join(f"'sha256-{digest}'" for digest in digests)
     return (
         f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; "
         "img-src data: blob:; base-uri 'none'; form-action 'none'"

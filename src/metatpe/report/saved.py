@@ -106,7 +106,7 @@ def _progress(losses: Floats, every: Floats) -> Floats:  # (n, m), (k, m) -> (n,
 
 
 def by_turns(losses: Floats, turns: Floats) -> ByTurns | None:
-    """Return what was saved by weighed turns; None where there are too few hits to tell."""
+    """Return the trials saved by weighed turns; None if there are too few hits to tell."""
     is_hit = np.isfinite(losses).all(axis=1) & is_improving(losses)
     compared, block = _in_blocks(turns)
     hit, weighed = is_hit[compared], turns[compared] > 0

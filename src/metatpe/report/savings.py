@@ -38,14 +38,14 @@ def saved_sentence(facts: Facts) -> str:
     least, most = min(facts.saved.each), max(facts.saved.each)
     if len(facts.saved.each) == 1:
         if most < 1:
-            return "A run without past studies got as far in as few trials."
+            return "One run without past studies needed no more trials to get as far."
         more = counted(most, "more trial")
         return f"One run without past studies needed {more} to get as far, which may be chance."
     runs = counted(len(facts.saved.each), "run")
     if least < 1:
         return (
-            f"{runs} without past studies do not show that trials were saved: to get as far, they "
-            f"needed between {least} and {most} more."
+            f"{runs} without past studies do not show that trials were saved: they needed between "
+            f"{least} and {most} more trials to get as far."
         )
     return (
         f"{runs} without past studies needed {least} to {most} more trials to get as far (median "
@@ -66,9 +66,9 @@ def _in_time(facts: Facts) -> str:
         return ""
     span = f" ({duration(least * each)} to {duration(most * each)})" if least < most else ""
     return (
-        f"In time that is about {duration(middle * each)}{span} of evaluation, by the median "
-        f"duration of a trial of this study, {duration(each)}, which depends on what else the "
-        "machines were doing."
+        f"That is about {duration(middle * each)}{span} of evaluation time, based on the median "
+        f"duration of a trial of this study, {duration(each)}. Durations depend on how busy the "
+        "machines were."
     )
 
 
@@ -84,19 +84,20 @@ def _measured(facts: Facts, saved: AgainstRuns) -> str:
         )
     return (
         f"Measured against {counted(len(saved.each), 'run')} of the same problem without a past "
-        f"({names}). To reach the best {what} that both have reached, {found}. Runs vary by "
-        "chance: another run may give another number."
+        f"({names}). To reach the best {what} that both have reached, {found}. Runs are random, "
+        "so another run may give another number."
     )
 
 
 def _estimated(saved: ByTurns) -> str:
     return (
-        "Estimated within this study. The sampler draws at random whether a trial is chosen with "
-        "past studies or by the study alone, so the two kinds can be compared. Of "
+        "Estimated within this study. The sampler chose at random which trials to choose with "
+        "past studies and which without, so the two kinds can be compared. Of "
         f"{saved.n_weighed} trials chosen with past studies, {saved.n_weighed_hits} found values "
-        f"that no earlier trial had matched; of {saved.n_own} chosen alone, {saved.n_own_hits}. "
-        f"Compared within blocks of {BLOCK} such trials (Mantel-Haenszel ratio of the rates), the "
-        f"study alone would have needed about {saved.n} more trials for as many finds (90 % "
-        f"interval: {saved.low} to {saved.high}). What the warm starts have saved is not "
-        "included, and trials chosen alone benefit from earlier ones chosen with past studies."
+        f"that no earlier trial had matched; of {saved.n_own} chosen without, "
+        f"{saved.n_own_hits}. Compared within blocks of {BLOCK} such trials (Mantel-Haenszel "
+        f"ratio of the rates), the study would have needed about {saved.n} more trials without "
+        f"past studies for as many improvements (90 % interval: {saved.low} to {saved.high}). "
+        "Savings by the warm starts are not included. Trials chosen without past studies still "
+        "benefit from earlier ones chosen with them."
     )

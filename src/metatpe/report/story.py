@@ -17,6 +17,7 @@ from metatpe.report.blocks import Block, Plot, Section, Table, Text
 from metatpe.report.facts import Facts, Source
 from metatpe.report.glossary import reading
 from metatpe.report.savings import saved_sentence, savings
+from metatpe.report.stops import stopped_sentence, stops
 from metatpe.study.record import REST, TransferRecord, record_of
 from metatpe.viz.style import value_text
 from metatpe.viz.weights import LANES, described
@@ -33,10 +34,11 @@ def sections_of(facts: Facts) -> list[Section]:
         Section("In short", _in_short(facts)),
         Section("Best value" if len(facts.objectives) == 1 else "Pareto front", _front(facts)),
         Section("What to run next", next_steps(facts)),
-        Section("What came from past studies", _transfer(facts)),
-        Section("Past studies left aside", _left_aside(facts)),
+        Section("Contribution of past studies", _transfer(facts)),
+        Section("Past studies that were not used", _not_used(facts)),
         Section("Which parameters matter", _importances(facts)),
         Section("What was saved", savings(facts)),
+        Section("Trials stopped early", stops(facts)),
         Section("What was tuned", _tuned(facts)),
         Section("How to read this", reading(facts)),
     )
@@ -47,7 +49,7 @@ def summary_of(facts: Facts) -> list[Section]:
     return _with_content(
         Section("In short", _in_short(facts)),
         Section("What to run next", next_trials(facts)),
-        Section("What came from past studies", _table_of_sources(facts)),
+        Section("Contribution of past studies", _table_of_sources(facts)),
         Section("Importances", [Text(_OPTUNAS)] if facts.importances else []),
     )
 
@@ -63,6 +65,7 @@ def _in_short(facts: Facts) -> list[Block]:
     if not facts.trials:
         return [Text("The study has no trials yet.", "lead")]
     lead = [_counted(facts), _found(facts), _borrowed(facts), saved_sentence(facts)]
+    lead.append(stopped_sentence(facts))
     return [Text(" ".join(filter(None, lead)), "lead")]
 
 
@@ -101,12 +104,12 @@ def _borrowed(facts: Facts) -> str:
             if facts.used
             else "past studies"
         )
-        sentences.append(f"It borrowed from {which}: {' and '.join(parts)}.")
+        sentences.append(f"It used {which}: {' and '.join(parts)}.")
     elif not n_unknown:
-        sentences.append("It borrowed nothing from past studies.")
+        sentences.append("It used no past study.")
     if n_unknown:
         sentences.append(
-            f"How {counted(n_unknown, 'trial was', 'trials were')} chosen is unknown."
+            f"It is unknown how {counted(n_unknown, 'trial was', 'trials were')} chosen."
         )
     return " ".join(sentences)
 
@@ -157,8 +160,8 @@ def _progress_caption(facts: Facts) -> str:
         return "The best value so far."
     return (
         "The hypervolume of the Pareto front so far: the volume of the values that it dominates, "
-        "up to the worst value seen in each objective. Larger is better. An objective whose "
-        "values span more than a decade is taken in logs."
+        "up to the worst value seen in each objective. Larger is better. If the values of an "
+        "objective span more than a factor of ten, its logarithm is used."
     )
 
 
@@ -179,7 +182,7 @@ def _front_table(facts: Facts) -> list[Block]:
         head, rows = [*head, "notes"], [[*r, n] for r, n in zip(rows, notes, strict=True)]
     blocks: list[Block] = [Table(head, rows)]
     if n_more := len(facts.front) - len(trials):
-        blocks.append(Text(f"{n_more} more are not listed; those listed are evenly spaced."))
+        blocks.append(Text(f"{n_more} more are not listed. The listed ones are evenly spaced."))
     if same:
         shared = ", ".join(f"{name} = {value_text(trials[0].params.get(name))}" for name in same)
         blocks.append(Text(f"The same in all of them: {shared}."))
@@ -190,7 +193,9 @@ def _front_row(trial: FrozenTrial, names: Sequence[str], is_wide: bool) -> list[
     cells = [value_text(trial.params[name]) if name in trial.params else "" for name in names]
     if is_wide:
         cells = [", ".join(f"{n} = {v}" for n, v in zip(names, cells, strict=True) if v)]
-    origin = described(record) if (record := record_of(trial)) else "another sampler, or by hand"
+    origin = (
+        described(record) if (record := record_of(trial)) else "another sampler, or added by hand"
+    )
     return [str(trial.number), *map(value_text, trial.values), *cells, origin]
 
 
@@ -200,7 +205,7 @@ def _notes(trial: FrozenTrial) -> str:
     return ", ".join(f"{name} = {masked(value_text(value))}" for name, value in attributes.items())
 
 
-# What came from past studies ------------------------------------------------------------------
+# Contribution of past studies -----------------------------------------------------------------
 
 
 def _transfer(facts: Facts) -> list[Block]:
@@ -216,7 +221,7 @@ def _transfer(facts: Facts) -> list[Block]:
 
 
 def _comparisons(facts: Facts) -> list[Block]:
-    """Return plots of the study beside the past studies that it has borrowed from."""
+    """Return plots of the study and of the past studies that it has used."""
     if facts.task is None or not facts.at_hand:
         return []
     nearest, some = facts.at_hand[0], facts.at_hand[:_N_SIMILARITY]
@@ -229,8 +234,9 @@ def _comparisons(facts: Facts) -> list[Block]:
 
 
 _WEIGHTS = (
-    "The weight of each past study at each trial for which weights were computed; with the weight "
-    "of the study itself, they sum to one. The lowest panel shows how each trial was chosen."
+    "The weight of each past study at each trial for which weights were computed. Together with "
+    "the weight of the study itself they sum to one. The lowest panel shows how each trial was "
+    "chosen."
 )
 _OVERLAP = "The regions of the best configurations of this study and of the past study"
 _SIMILARITY = (
@@ -240,7 +246,7 @@ _SIMILARITY = (
 
 
 def _table_of_sources(facts: Facts) -> list[Block]:
-    """Return the past studies that were or may have been borrowed from, without empty columns."""
+    """Return the past studies that were used or may have been, without empty columns."""
     head = (
         "past study",
         "trials",
@@ -310,25 +316,25 @@ def _weight(weight: float) -> str:
     return f"{weight:.3f}"
 
 
-# Past studies left aside ----------------------------------------------------------------------
+# Past studies that were not used --------------------------------------------------------------
 
 
-def _left_aside(facts: Facts) -> list[Block]:
+def _not_used(facts: Facts) -> list[Block]:
     if not facts.sources:
         return []
-    rows = [row for source in facts.sources if (row := _why_left_aside(facts, source))]
+    rows = [row for source in facts.sources if (row := _why_not_used(facts, source))]
     rows += [(s.name, "in part", text) for s in facts.sources if (text := _lost(s))]
     if rows:
-        return [Table(("past study", "left aside", "why"), rows)]
+        return [Table(("past study", "not used", "why"), rows)]
     if not facts.is_weighed:
-        return [Text("None so far: no trial has been chosen with weights yet.")]
-    return [Text("None: every past study has a weight to the end.")]
+        return [Text("None so far: no weights have been computed yet.")]
+    return [Text("None: every past study had weight until the end.")]
 
 
-def _why_left_aside(facts: Facts, source: Source) -> tuple[str, str, str] | None:
-    """Return when and why a past study was left aside, as recorded; None if it was not."""
+def _why_not_used(facts: Facts, source: Source) -> tuple[str, str, str] | None:
+    """Return when and why a past study was not used, as recorded; None if it was used."""
     if not source.is_used and not source.unknown:
-        return source.name, "all along", source.obstacle or _why_never(facts, source)
+        return source.name, "in any trial", source.obstacle or _why_never(facts, source)
     if facts.silent_from is not None:
         return source.name, f"from trial {facts.silent_from} on", _TOO_FEW
     if source.small_from is not None:
@@ -340,20 +346,20 @@ _TOO_FEW = "not compared yet: the study has too few good trials."
 
 
 def _why_never(facts: Facts, source: Source) -> str:
-    """Return why nothing was borrowed from a past study that could have helped."""
+    """Return why a past study was not used although it could have helped."""
     if not facts.records:
         return "the study has no record of a transfer."
     if not source.weights and any(REST in record.weights for record in facts.records):
         return (
-            "its weight was among the smallest, which are recorded as a sum, or it was not among "
-            "the sampler's sources."
+            "its weight was among the smallest, which are only recorded as a sum, or it was not "
+            "among the sampler's sources."
         )
     if not source.weights and facts.is_weighed:
         return "it was not among the sampler's sources."
     if not source.weights:
         return "no weights have been computed yet, or it was not among the sampler's sources."
     if max(source.weights.values()) >= facts.least:
-        return "it had a weight only in trials that the study chose alone."
+        return "it only had weight in trials chosen without past studies."
     if facts.silent_from is not None and source.small_from is None:
         return _TOO_FEW
     return _small_weight(facts, source)
@@ -400,19 +406,19 @@ def _importances(facts: Facts) -> list[Block]:
 
 _IMPORTANCES = (
     "How important each parameter is for being among the best tenth of the configurations "
-    "(PED-ANOVA), in this study and in past studies; the parameters of a study sum to 100 %. "
-    "Optuna's own importances, as in its dashboard, tell what explains the spread of all values, "
-    "bad ones included, so the two may differ."
+    "(PED-ANOVA), in this study and in past studies. The parameters of a study sum to 100 %. "
+    "Optuna's importances, as in its dashboard, explain the spread of all values, including bad "
+    "ones, so the two may differ."
 )
 _OPTUNAS = (
     "The plot of metatpe shows how important a parameter is for being among the best tenth of the "
-    "configurations (PED-ANOVA). Optuna's own importances tell what explains the spread of all "
-    "values, bad ones included, so the two may differ."
+    "configurations (PED-ANOVA). Optuna's importances explain the spread of all values, "
+    "including bad ones, so the two may differ."
 )
 _COMPARED = (
-    "Past studies are compared with this one on a few parameters only, the more the more good "
-    "trials it has: on those that were most important at the time, in the mean over this study "
-    "and the past studies. So a parameter that matters here may never have been among them."
+    "Past studies are compared with this one on a few parameters only: those that were most "
+    "important at the time, on average over this study and the past studies. With more good "
+    "trials, more parameters are compared. So an important parameter may never have been compared."
 )
 
 

@@ -35,7 +35,8 @@ class WandbCallback:
         **settings: What `wandb.init` takes where a run is begun: `project`, `mode`, ...
 
     Example:
-        >>> study.optimize(objective, callbacks=[WandbCallback(project="new")])  # doctest: +SKIP
+        >>> callback = WandbCallback(project="new")  # mode="offline" needs no account
+        >>> study.optimize(objective, n_trials=30, callbacks=[callback])  # doctest: +SKIP
     """
 
     def __init__(self, run: Any = None, **settings: Any) -> None:
@@ -73,7 +74,8 @@ class MLflowCallback:
         experiment: The name of the experiment, by default that of the study.
 
     Example:
-        >>> study.optimize(objective, callbacks=[MLflowCallback()])  # doctest: +SKIP
+        >>> callback = MLflowCallback(experiment="resnet")
+        >>> study.optimize(objective, n_trials=30, callbacks=[callback])  # doctest: +SKIP
     """
 
     def __init__(self, tracking_uri: str | None = None, experiment: str | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Plots of what was transferred, as in Optuna: a study goes in, a plotly figure comes out.
+"""Plots of the transfer. As in Optuna, each function takes a study and returns a plotly figure.
 
 `metatpe.viz.matplotlib` has the same functions for print. Both need the extra `viz`.
 
@@ -18,6 +18,7 @@ from optuna.study import Study
 from metatpe.past.task import Task
 from metatpe.space import Space
 from metatpe.viz import matplotlib
+from metatpe.viz.curves import learning_curves_of
 from metatpe.viz.portfolio import coverage_of
 from metatpe.viz.regions import gamma_sets
 from metatpe.viz.runs import Runs, attainment_of, progress_of
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = [
     "matplotlib",
     "plot_attainment",
+    "plot_curves",
     "plot_gamma_sets",
     "plot_hypervolume",
     "plot_importances",
@@ -50,7 +52,7 @@ def plot_task_weights(study: Study) -> Figure:
         study: A study that a sampler of metatpe has tuned; of another one, the plot is empty.
 
     Example:
-        >>> plot_task_weights(study).show()  # doctest: +SKIP
+        >>> figure = plot_task_weights(study)  # figure.show() opens it
     """
     from metatpe.viz import plotly
 
@@ -61,8 +63,8 @@ def plot_hypervolume(studies: Runs, *, reference_point: Sequence[float] | None =
     """Plot the hypervolume of studies over their finished trials.
 
     With one objective, the best value so far. Infeasible trials and infinite values do not count.
-    An objective whose values span more than a decade is taken in logs, unless a reference point is
-    given: on a linear scale, its worst values alone would decide.
+    If the values of an objective span more than a factor of ten, its logarithm is used, unless a
+    reference point is given: on a linear scale, the worst values would dominate.
 
     Args:
         studies: A study; several, one line each; or a dictionary of labels and studies, where a
@@ -75,7 +77,7 @@ def plot_hypervolume(studies: Runs, *, reference_point: Sequence[float] | None =
         ValueError: The studies have different objectives, or the reference point does not fit.
 
     Example:
-        >>> plot_hypervolume({"with the past": [a0, a1], "without": [b0, b1]})  # doctest: +SKIP
+        >>> figure = plot_hypervolume({"with the past": study, "without": alone})
     """
     from metatpe.viz import plotly
 
@@ -96,11 +98,31 @@ def plot_attainment(studies: Runs) -> Figure:
         ValueError: The studies do not have the same two objectives.
 
     Example:
-        >>> plot_attainment({"with the past": [a0, a1], "without": [b0, b1]})  # doctest: +SKIP
+        >>> figure = plot_attainment({"with the past": study, "without": alone})
     """
     from metatpe.viz import plotly
 
     return plotly.draw_attainment(attainment_of(studies))
+
+
+def plot_curves(study: Study, sources: Sequence[Study | Task] = ()) -> Figure:
+    """Plot the learning curves of a study, and where trials were pruned.
+
+    Curves of past studies are grey, over the steps of the study by the share of their length. A
+    cross marks where a trial was pruned; from there a dotted line leads to the value that it was
+    expected to reach, if `TransferPruner` has stopped it. The axis is logarithmic where values
+    span decades, and leaves out what diverges. There is a panel for each objective.
+
+    Args:
+        study: A study whose trials report intermediate values (`trial.report`, `report_values`).
+        sources: Past studies or tasks whose curves are shown, too; some of many.
+
+    Example:
+        >>> figure = plot_curves(study, sources)
+    """
+    from metatpe.viz import curves_plotly
+
+    return curves_plotly.draw_learning_curves(learning_curves_of(study, sources))
 
 
 def plot_importances(study: Study, sources: Sequence[Study | Task] = ()) -> Figure:
@@ -117,7 +139,7 @@ def plot_importances(study: Study, sources: Sequence[Study | Task] = ()) -> Figu
         sources: Past studies or tasks to compare it with.
 
     Example:
-        >>> plot_importances(study, load_tasks("sqlite:///studies.db"))  # doctest: +SKIP
+        >>> figure = plot_importances(study, sources)
     """
     from metatpe.viz import plotly
 
@@ -134,7 +156,7 @@ def plot_similarity(tasks: Sequence[Study | Task]) -> Figure:
         tasks: Studies or tasks.
 
     Example:
-        >>> plot_similarity([study, *sources])  # doctest: +SKIP
+        >>> figure = plot_similarity([study, *sources])
     """
     from metatpe.viz import plotly
 
@@ -159,7 +181,7 @@ def plot_gamma_sets(
         ValueError: A task lacks a parameter, or they have none in common.
 
     Example:
-        >>> plot_gamma_sets(study, sources[0], ["lr", "depth"])  # doctest: +SKIP
+        >>> figure = plot_gamma_sets(study, sources[0], ["lr", "depth"])
     """
     from metatpe.viz import plotly
 
@@ -175,10 +197,10 @@ def plot_portfolio(
     """Plot what each configuration of a portfolio covers, see `portfolio`.
 
     The heat map has a row per past study and a column per configuration, in the order in which to
-    try them. Its colour is `Member.alone`, what the configuration is expected to reach of what the
-    study itself has reached; the study is outlined where the configuration is there for it
-    (`Member.serves`). The bars above are the mean of `Member.together`, what the configurations
-    reach together. The table below has their parameters.
+    try them. Its colour is `Member.alone`, the share of the study's own result that the
+    configuration is expected to reach. A cell is outlined if the configuration was chosen for the
+    study (`Member.serves`). The bars above are the mean of `Member.together`, the share that the
+    configurations reach together. The table below has their parameters.
 
     Args:
         tasks: Past studies or tasks, all with the same number of objectives. Of many, some are
@@ -190,7 +212,7 @@ def plot_portfolio(
         ValueError: There is no portfolio, see `portfolio`.
 
     Example:
-        >>> plot_portfolio(load_tasks("sqlite:///studies.db"), k=3)  # doctest: +SKIP
+        >>> figure = plot_portfolio(sources, k=3)
     """
     from metatpe.viz import plotly
 

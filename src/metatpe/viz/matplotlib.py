@@ -17,6 +17,7 @@ from optuna.study import Study
 from metatpe.extras import install_command
 from metatpe.past.task import Task
 from metatpe.space import Floats, Space
+from metatpe.viz.curves import learning_curves_of
 from metatpe.viz.portfolio import SERVES, Coverage, coverage_of
 from metatpe.viz.regions import GammaSets, gamma_sets, line_of
 from metatpe.viz.runs import Curve, Runs, Surface, attainment_of, progress_of
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "plot_attainment",
+    "plot_curves",
     "plot_gamma_sets",
     "plot_hypervolume",
     "plot_importances",
@@ -55,7 +57,7 @@ __all__ = [
 ]
 
 Handles = list[tuple[str, Any]]  # labels, which may be alike when shortened, and artists
-_GRID: Any = {"color": GREY, "alpha": 0.25, "linewidth": 0.6}
+GRID: Any = {"color": GREY, "alpha": 0.25, "linewidth": 0.6}
 _STYLE: Any = {
     "font.size": 9,
     "figure.titlesize": 11,
@@ -67,7 +69,7 @@ _STYLE: Any = {
 }
 
 
-def _subplots(
+def subplots(
     n_rows: int, n_columns: int, size: tuple[float, float], **options: Any
 ) -> tuple[Figure, Any]:
     """Return a new figure and its axes (n_rows, n_columns)."""
@@ -82,28 +84,28 @@ def _subplots(
 
 def _one(width: float, height: float) -> Any:
     """Return the only axes of a new figure."""
-    return _subplots(1, 1, (width, height))[1][0, 0]
+    return subplots(1, 1, (width, height))[1][0, 0]
 
 
 def _label(text: str, n: int = 44) -> str:
     return as_mpl(shortened(text, n))
 
 
-def _whole_numbers(axis: Any) -> None:
+def whole_numbers(axis: Any) -> None:
     """Let an axis of trials have no halves."""
     from matplotlib.ticker import MaxNLocator
 
     axis.set_major_locator(MaxNLocator(integer=True))
 
 
-def _label_logs(axis: Any, low: float, high: float) -> None:
+def label_logs(axis: Any, low: float, high: float) -> None:
     """Give a log axis labels that can be read alone."""
     ticks, labels = log_labels(low, high)
     axis.set_ticks(ticks, labels)
     axis.set_ticks([], minor=True)
 
 
-def _finish(axis: Any, data: Shown, named: Handles) -> None:
+def finish(axis: Any, data: Shown, named: Handles) -> None:
     """Give the topmost axis a title, the figure a legend below, and a note where it is empty.
 
     What the legend has is given by hand, since matplotlib leaves out names like "_x".
@@ -124,11 +126,15 @@ def _finish(axis: Any, data: Shown, named: Handles) -> None:
 
 
 def plot_task_weights(study: Study) -> Figure:
-    """Plot the weight of each past task over the trials; see `metatpe.viz`."""
+    """Plot the weight of each past task over the trials; see `metatpe.viz`.
+
+    Example:
+        >>> plot_task_weights(study).savefig("weights.png")
+    """
     data = weights_of(study)
     n_lanes = max(len(data.lanes), 4)  # each needs room for its name
     size, heights = (7, 5.2 + 0.2 * n_lanes), [10, 5, n_lanes]
-    figure, grid = _subplots(3, 1, size, sharex=True, height_ratios=heights)
+    figure, grid = subplots(3, 1, size, sharex=True, height_ratios=heights)
     axes = grid[:, 0]
     named: Handles = []
     for i, (name, weights) in enumerate(data.past.items()):
@@ -139,10 +145,10 @@ def plot_task_weights(study: Study) -> Figure:
     axes[0].set_ylabel("weight")
     axes[1].set(ylabel="share", ylim=(0, 1))
     axes[2].set_xlabel("trial")
-    _whole_numbers(axes[2].xaxis)
+    whole_numbers(axes[2].xaxis)
     for axis in axes:
-        axis.grid(**_GRID)
-    _finish(axes[0], data, named)
+        axis.grid(**GRID)
+    finish(axes[0], data, named)
     return figure
 
 
@@ -173,17 +179,22 @@ def _draw_lanes(axis: Any, lanes: dict[str, list[int]]) -> None:
 
 
 def plot_hypervolume(studies: Runs, *, reference_point: Sequence[float] | None = None) -> Axes:
-    """Plot the hypervolume, or the best value, over finished trials; see `metatpe.viz`."""
+    """Plot the hypervolume, or the best value, over finished trials; see `metatpe.viz`.
+
+    Example:
+        >>> axes = plot_hypervolume({"with the past": study, "without": alone})
+        >>> axes.figure.savefig("progress.png")
+    """
     data = progress_of(studies, reference_point)
     axis: Axes = _one(7, 4.2)
     named = [(_runs(c), _draw_curve(axis, c, look(i))) for i, c in enumerate(data.curves)]
-    axis.grid(**_GRID)
+    axis.grid(**GRID)
     axis.set(xlabel="finished trials", ylabel=as_mpl(data.y_name))
-    _whole_numbers(axis.xaxis)
+    whole_numbers(axis.xaxis)
     if data.limits:
         axis.set(yscale="log", ylim=data.limits)
-        _label_logs(axis.yaxis, *data.limits)
-    _finish(axis, data, named)
+        label_logs(axis.yaxis, *data.limits)
+    finish(axis, data, named)
     return axis
 
 
@@ -200,7 +211,11 @@ def _runs(of: Curve | Surface) -> str:
 
 
 def plot_attainment(studies: Runs) -> Axes:
-    """Plot the median attainment surface and the front of all; see `metatpe.viz`."""
+    """Plot the median attainment surface and the front of all; see `metatpe.viz`.
+
+    Example:
+        >>> axes = plot_attainment({"with the past": study, "without": alone})
+    """
     data = attainment_of(studies)
     axis: Axes = _one(7, 4.6)
     named = [(_runs(s), _draw_surface(axis, s, look(i))) for i, s in enumerate(data.surfaces)]
@@ -213,9 +228,9 @@ def plot_attainment(studies: Runs) -> Axes:
         axis.set(xscale=scales[0], yscale=scales[1], xlim=data.limits[0], ylim=data.limits[1])
         for i, side in enumerate((axis.xaxis, axis.yaxis)):
             if data.is_log[i]:
-                _label_logs(side, *data.limits[i])
-    axis.grid(**_GRID)
-    _finish(axis, data, named)
+                label_logs(side, *data.limits[i])
+    axis.grid(**GRID)
+    finish(axis, data, named)
     return axis
 
 
@@ -228,14 +243,33 @@ def _draw_surface(axis: Any, surface: Surface, style: Look) -> Any:
     return line
 
 
+# Learning curves ------------------------------------------------------------------------------
+
+
+def plot_curves(study: Study, sources: Sequence[Study | Task] = ()) -> Figure:
+    """Plot learning curves, and where trials were pruned; see `metatpe.viz`.
+
+    Example:
+        >>> figure = plot_curves(study, sources)
+    """
+    from metatpe.viz.curves_matplotlib import draw_learning_curves
+
+    figure: Figure = draw_learning_curves(learning_curves_of(study, sources))
+    return figure
+
+
 # Tasks ----------------------------------------------------------------------------------------
 
 
 def plot_importances(study: Study, sources: Sequence[Study | Task] = ()) -> Figure:
-    """Plot how important each parameter is, in a study and its sources; see `metatpe.viz`."""
+    """Plot how important each parameter is, in a study and its sources; see `metatpe.viz`.
+
+    Example:
+        >>> figure = plot_importances(study, sources)
+    """
     data = importances_of(study, sources)
     widths, height = [3, 2] if data.n_compared else [1], 1.8 + 0.3 * max(len(data.parameters), 3)
-    figure, axes = _subplots(1, len(widths), (7, height), sharey=True, width_ratios=widths)
+    figure, axes = subplots(1, len(widths), (7, height), sharey=True, width_ratios=widths)
     left = axes[0, 0]
     named = _draw_importances(left, data)
     if data.n_compared:
@@ -243,15 +277,15 @@ def plot_importances(study: Study, sources: Sequence[Study | Task] = ()) -> Figu
             rows = [row] * len(data.kept[name])
             axes[0, 1].plot(data.kept[name], rows, "|", color=ALL_COLOURS[0], markersize=9)
         axes[0, 1].set_xlabel("trial")
-        _whole_numbers(axes[0, 1].xaxis)
-        axes[0, 1].grid(**_GRID)
+        whole_numbers(axes[0, 1].xaxis)
+        axes[0, 1].grid(**GRID)
     left.set_yticks(range(len(data.parameters)), [_label(name, 28) for name in data.parameters])
     left.set_ylim(max(len(data.parameters), 1) - 0.5, -0.5)
     left.set_xlabel("importance")
     left.xaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
     left.locator_params(axis="x", nbins=5)
-    left.grid(axis="x", **_GRID)
-    _finish(left, data, named)
+    left.grid(axis="x", **GRID)
+    finish(left, data, named)
     return figure
 
 
@@ -272,10 +306,14 @@ def _draw_importances(axis: Any, data: Importances) -> Handles:
 
 
 def plot_similarity(tasks: Sequence[Study | Task]) -> Axes:
-    """Plot the similarity of each pair of tasks; see `metatpe.viz`."""
+    """Plot the similarity of each pair of tasks; see `metatpe.viz`.
+
+    Example:
+        >>> axes = plot_similarity([study, *sources])
+    """
     data = similarities_of(tasks)
     n, side = len(data.names), 3.4 + 0.16 * len(data.names)
-    figure, axes = _subplots(1, 1, (side + 1, side))
+    figure, axes = subplots(1, 1, (side + 1, side))
     axis: Axes = axes[0, 0]
     image = axis.imshow(data.matrix, cmap=HEAT, vmin=0, vmax=1, aspect="auto")
     bar: Any = figure.colorbar(image, ax=axis, shrink=0.8)
@@ -286,7 +324,7 @@ def plot_similarity(tasks: Sequence[Study | Task]) -> Axes:
     axis.spines[:].set_visible(False)
     if n <= MAX_NUMBERS:
         _draw_numbers(axis, data.matrix)
-    _finish(axis, data, [])
+    finish(axis, data, [])
     return axis
 
 
@@ -305,12 +343,16 @@ def plot_portfolio(
     *,
     space: Mapping[str, BaseDistribution] | Space | None = None,
 ) -> Figure:
-    """Plot what each configuration of a portfolio covers; see `metatpe.viz`."""
+    """Plot what each configuration of a portfolio covers; see `metatpe.viz`.
+
+    Example:
+        >>> figure = plot_portfolio(sources, k=3)
+    """
     data = coverage_of(tasks, k, space)
     n, n_members = data.alone.shape
     heights = [0.9, 0.26 * n, *([0.19 * len(data.values)] if data.values else [])]  # inches
     size = (3.2 + 0.76 * max(n_members, 5), 1.6 + sum(heights))
-    figure, grid = _subplots(len(heights), 1, size, sharex=True, height_ratios=heights)
+    figure, grid = subplots(len(heights), 1, size, sharex=True, height_ratios=heights)
     axes = grid[:, 0]
     _draw_together(axes[0], data)
     named = _draw_alone(axes[1], data)
@@ -323,7 +365,7 @@ def plot_portfolio(
     axes[-1].set_xlabel("configuration")
     for axis in axes:
         axis.tick_params(length=0)
-    _finish(axes[0], data, named)
+    finish(axes[0], data, named)
     return figure
 
 
@@ -332,7 +374,7 @@ def _draw_together(axis: Any, data: Coverage) -> None:
     if len(data.together) <= MAX_NUMBERS:
         axis.bar_label(bars, fmt="%.2f", padding=1)
     axis.set(ylabel="together", ylim=(0, 1.25), yticks=[0, 0.5, 1])
-    axis.grid(axis="y", **_GRID)
+    axis.grid(axis="y", **GRID)
 
 
 def _draw_alone(axis: Any, data: Coverage) -> Handles:
@@ -366,15 +408,19 @@ def _draw_values(axis: Any, data: Coverage) -> None:
 def plot_gamma_sets(
     a: Study | Task, b: Study | Task, params: str | Sequence[str] | None = None
 ) -> Axes:
-    """Plot the regions of the best configurations of two tasks; see `metatpe.viz`."""
+    """Plot the regions of the best configurations of two tasks; see `metatpe.viz`.
+
+    Example:
+        >>> axes = plot_gamma_sets(study, sources[0], ["lr", "depth"])
+    """
     data = gamma_sets(a, b, params)
     axis: Axes = _one(7, 4.6)
-    axis.grid(**_GRID)
+    axis.grid(**GRID)
     named = _draw_densities(axis, data) if len(data.axes) == 1 else _draw_areas(axis, data)
     for along, which in zip(data.axes, "xy", strict=False):
         axis.set(**{f"{which}label": _label(along.name), f"{which}lim": (0, 1)})
         getattr(axis, f"set_{which}ticks")(along.ticks, [as_mpl(label) for label in along.labels])
-    _finish(axis, data, named)
+    finish(axis, data, named)
     return axis
 
 

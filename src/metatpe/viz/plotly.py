@@ -66,7 +66,7 @@ def template() -> Any:
     )
 
 
-def _finish(figure: Any, data: Shown, **layout: Any) -> Any:
+def finish(figure: Any, data: Shown, **layout: Any) -> Any:
     """Give a figure its title, a line below it, and a note where there is nothing to see."""
     lines = [as_html(line) for line in textwrap.wrap(data.about, WIDTH)]
     figure.update_layout(
@@ -88,7 +88,7 @@ def log_axis(low: float, high: float) -> dict[str, Any]:
     return {"type": "log", "range": ends, "tickvals": ticks, "ticktext": labels}
 
 
-def _faded(colour: str, alpha: float) -> str:
+def faded(colour: str, alpha: float) -> str:
     """Return a colour #rrggbb that lets through what is behind."""
     red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
     return f"rgba({red},{green},{blue},{alpha})"
@@ -137,7 +137,7 @@ def draw_task_weights(data: Weights) -> Any:
     figure.update_xaxes(dtick=trial_step(n_trials))
     figure.update_xaxes(title="trial", row=3)
     height = 480 + 20 * n_lanes + 10 * len(data.past)
-    return _finish(figure, data, height=height, legend={"traceorder": "normal"})
+    return finish(figure, data, height=height, legend={"traceorder": "normal"})
 
 
 def _shares(data: Weights) -> list[Any]:
@@ -147,7 +147,7 @@ def _shares(data: Weights) -> list[Any]:
     for name, weights, colour in data.shares:
         names = {"name": as_html(shortened(name)), "meta": as_html(name), "hovertemplate": hover}
         options = {"stackgroup": "all", "showlegend": name not in data.past, **names}
-        traces.append(_area(_faded(*colour), data.trials, weights, **options))
+        traces.append(_area(faded(*colour), data.trials, weights, **options))
     return traces
 
 
@@ -166,7 +166,7 @@ def draw_progress(data: Progress) -> Any:
     figure.update_yaxes(title=as_html(data.y_name))
     if data.limits:
         figure.update_yaxes(log_axis(*data.limits))
-    return _finish(figure, data, height=430, showlegend=True)
+    return finish(figure, data, height=430, showlegend=True)
 
 
 def _runs(of: Curve | Surface) -> str:
@@ -185,7 +185,7 @@ def _band(curve: Curve, style: Look) -> Any:
     x = np.repeat(curve.finished, 2)[1:]  # as steps
     upper, lower = (np.repeat(curve.mean + d, 2)[:-1] for d in (curve.se, -curve.se))
     y = np.concatenate([upper, lower[::-1]])
-    return _area(_faded(style.colour, 0.2), np.concatenate([x, x[::-1]]), y, **_BAND)
+    return _area(faded(style.colour, 0.2), np.concatenate([x, x[::-1]]), y, **_BAND)
 
 
 def draw_attainment(data: Attainment) -> Any:
@@ -201,13 +201,13 @@ def draw_attainment(data: Attainment) -> Any:
             axis(log_axis(*data.limits[i].tolist()))
         elif len(data.limits):
             axis(range=data.limits[i].tolist())
-    return _finish(figure, data, height=480, showlegend=True)
+    return finish(figure, data, height=480, showlegend=True)
 
 
 def _surface(surface: Surface, style: Look) -> list[Any]:
     traces = [_line(_runs(surface), style, *surface.border.T, hoverinfo="skip")]
     if len(surface.band):
-        traces.insert(0, _area(_faded(style.colour, 0.15), *surface.band.T, **_BAND))
+        traces.insert(0, _area(faded(style.colour, 0.15), *surface.band.T, **_BAND))
     if len(surface.points):
         hover = "%{meta}<br>trial %{customdata}: %{x:.5g}, %{y:.5g}<extra></extra>"
         names: Any = {"customdata": surface.numbers, "meta": as_html(surface.label)}
@@ -235,7 +235,7 @@ def draw_importances(data: Importances) -> Any:
         range=[len(data.parameters) - 0.5, -0.5],
         showgrid=False,
     )
-    return _finish(figure, data, height=190 + 32 * max(len(data.parameters), 3))
+    return finish(figure, data, height=190 + 32 * max(len(data.parameters), 3))
 
 
 def _importance_traces(data: Importances) -> list[Any]:
@@ -245,7 +245,7 @@ def _importance_traces(data: Importances) -> list[Any]:
         "customdata": [as_html(name) for name in data.parameters],
         "hovertemplate": hover,
     }
-    bar = {"name": TARGET, "meta": TARGET, "marker": {"color": _faded(GREY, 0.35)}, "width": 0.7}
+    bar = {"name": TARGET, "meta": TARGET, "marker": {"color": faded(GREY, 0.35)}, "width": 0.7}
     traces = [go.Bar(x=data.target, y=rows, orientation="h", **bar, **options)]
     sources = {**data.sources}
     if data.n_others:
@@ -288,7 +288,7 @@ def draw_similarity(data: Similarities) -> Any:
     short = [as_html(shortened(name, 24)) for name in data.names]
     figure.update_xaxes(ticktext=short, showticklabels=n <= MAX_NAMED, **ticks)
     figure.update_yaxes(ticktext=short, autorange="reversed", **ticks)
-    return _finish(figure, data, height=320 + 16 * min(n, 50))
+    return finish(figure, data, height=320 + 16 * min(n, 50))
 
 
 def _cell_labels(columns: Sequence[Any], rows: Sequence[Any], matrix: Floats) -> Any:
@@ -329,7 +329,7 @@ def draw_coverage(data: Coverage) -> Any:
     figure.update_yaxes(title="together", range=[0, 1.25], tickvals=[0, 0.5, 1], row=1)
     figure.update_xaxes(tickvals=numbers, range=[0.5, k + 0.5], showgrid=False, ticks="")
     figure.update_xaxes(title="configuration", row=len(heights))
-    return _finish(figure, data, height=190 + sum(heights), bargap=0.3, showlegend=True)
+    return finish(figure, data, height=190 + sum(heights), bargap=0.3, showlegend=True)
 
 
 def _label_rows(figure: Any, row: int, names: Sequence[str]) -> None:
@@ -400,14 +400,14 @@ def draw_gamma_sets(data: GammaSets) -> Any:
     if len(data.axes) == 1:
         ticks, ends = linear_ticks(0.0, data.top), [-0.14 * data.top, 1.05 * data.top]
         figure.update_yaxes(title="density of the best configurations", tickvals=ticks, range=ends)
-    return _finish(figure, data, height=480, showlegend=True)
+    return finish(figure, data, height=480, showlegend=True)
 
 
 def _densities(data: GammaSets) -> list[Any]:
     axis = data.axes[0]
     x, both = line_of(axis, np.minimum(data.a.density, data.b.density))
     options = {"name": "both", "fill": "tozeroy", "hoverinfo": "skip"}
-    traces = [_area(_faded(BOTH, 0.35), x, both, **options)]
+    traces = [_area(faded(BOTH, 0.35), x, both, **options)]
     for i, (good, style) in enumerate(data.pair, 1):
         traces.append(_line(good.name, style, *line_of(axis, good.density), hoverinfo="skip"))
         below = np.full(len(good.X), -0.05 * i * data.top)
@@ -416,7 +416,7 @@ def _densities(data: GammaSets) -> list[Any]:
 
 
 def _areas(data: GammaSets) -> list[Any]:
-    colours = [_NOTHING, *(_faded(s.colour, 0.4) for _, s in data.pair), _faded(BOTH, 0.75)]
+    colours = [_NOTHING, *(faded(s.colour, 0.4) for _, s in data.pair), faded(BOTH, 0.75)]
     scale = [[(i + end) / 4, colour] for i, colour in enumerate(colours) for end in (0, 1)]
     x, y = (axis.edges for axis in data.axes)
     heat = go.Heatmap(x=x, y=y, z=data.codes.astype(np.uint8), zmin=-0.5, zmax=3.5)

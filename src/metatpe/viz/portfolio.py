@@ -19,7 +19,7 @@ from metatpe.words import counted
 MAX_ROWS = 20  # past studies; of more, some are shown, and the mean of the others
 MAX_VALUES = 12  # parameters whose values are written out
 NONE = "–"  # a parameter that a configuration does not have
-SERVES = "there for this study"
+SERVES = "chosen for this study"
 _ABOUT = (
     "Colour: what each configuration is expected to reach of what a past study has reached. 1: as "
     "much, 0: no more than its worst trial. Top: mean of what the configurations up to there "

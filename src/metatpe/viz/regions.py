@@ -127,7 +127,7 @@ def _chosen(a: Task, b: Task, params: str | Sequence[str] | None) -> list[str]:
         raise ValueError(f"params must be one parameter or two, but are {params!r}.")
     for name in names:
         if name not in shared:
-            raise ValueError(f"{name!r} is no parameter of both tasks; they share {shared}.")
+            raise ValueError(f"{name!r} is not a parameter of both tasks; they share {shared}.")
     return names
 
 

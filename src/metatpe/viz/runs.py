@@ -23,7 +23,7 @@ from metatpe.tpe.hypervolume import (
 )
 from metatpe.tpe.pareto import ranks
 from metatpe.viz.style import Shown, number
-from metatpe.viz.ticks import spans_decades
+from metatpe.viz.ticks import padded, spans_decades
 
 Runs = Study | Sequence[Study] | Mapping[str, Study | Sequence[Study]]
 NOTHING = "no finished trial yet"
@@ -179,7 +179,7 @@ def _log_limits(curves: Sequence[Curve]) -> tuple[float, float] | None:
     ends = [c.mean + sign * b for c, b in zip(curves, bands, strict=True) for sign in (-1, 1)]
     values = np.concatenate([np.empty(0), *ends])
     values = values[np.isfinite(values)]
-    return _padded(values, True) if len(values) and spans_decades(values) else None
+    return padded(values, True) if len(values) and spans_decades(values) else None
 
 
 def _hypervolumes(
@@ -285,7 +285,7 @@ def _attained(
     front = attainment_surface([np.concatenate([run.losses for run in every])], 50)
     drawn = np.concatenate([front, *(c for by in corners.values() for c in by.values())])
     is_log = tuple(spans_decades(values) for values in (drawn * signs).T)
-    limits = np.array([_padded(v, log) for v, log in zip((drawn * signs).T, is_log, strict=True)])
+    limits = np.array([padded(v, log) for v, log in zip((drawn * signs).T, is_log, strict=True)])
     worst = np.where(signs > 0, limits[:, 1], -limits[:, 0])
     surfaces = [_surface(label, runs[label], by, signs, worst) for label, by in corners.items()]
     border = staircase(front, worst) * signs if len(every) > 1 else np.empty((0, 2))
@@ -308,12 +308,3 @@ def _surface(
         is_best = ranks(runs[0].losses) == 0
         points, numbers = runs[0].losses[is_best] * signs, runs[0].numbers[is_best]
     return Surface(label, len(runs), borders[50], band, points, numbers)
-
-
-def _padded(values: Floats, is_log: bool) -> tuple[float, float]:
-    """Return the ends of an axis that shows the values, with a little room."""
-    ends = np.array([values.min(), values.max()])
-    scaled = np.log(ends) if is_log else ends
-    room = 0.06 * (scaled[1] - scaled[0]) or 0.06 * max(abs(float(scaled[0])), 1.0)
-    low, high = scaled[0] - room, scaled[1] + room
-    return (float(np.exp(low)), float(np.exp(high))) if is_log else (float(low), float(high))

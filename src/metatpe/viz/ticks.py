@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from metatpe.space import Floats
 
 MAX_TICKS = 12
+_LARGEST = float(np.finfo(np.float64).max)
+_LOGS = (-706.0, 709.78)  # where floating-point numbers end
 _RATIO_OF_LOG = 10.0  # values that span more are drawn on a log scale
 
 
@@ -14,6 +18,18 @@ def spans_decades(values: Floats) -> bool:
     """Return whether values are drawn on a log scale."""
     low, high = float(values.min()), float(values.max())
     return low > 0 and high / low > _RATIO_OF_LOG
+
+
+def padded(values: Floats, is_log: bool) -> tuple[float, float]:
+    """Return the ends of an axis that shows the values, with a little room."""
+    ends = np.array([values.min(), values.max()])
+    # Halved: the distance of two values may be larger than any number.
+    low, high = np.log(ends) if is_log else ends / 2
+    room = 0.06 * (high - low) or 0.06 * max(abs(float(low)), 0.5)
+    limits = _LOGS if is_log else (-_LARGEST / 2, _LARGEST / 2)
+    around = np.clip([low - room, high + room], *limits)
+    low, high = np.exp(around) if is_log else 2 * around
+    return float(low), float(high)
 
 
 def log_labels(low: float, high: float) -> tuple[list[float], list[str]]:
