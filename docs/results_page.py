@@ -1,14 +1,15 @@
-"""Write docs/results.md, and the numbers in README.md, from the runs in docs/results.
+"""Write docs/results.md, and numbers of README.md and other pages, from the runs in docs/results.
 
     python docs/results_page.py            # after docs/results or a template has changed
     python docs/results_page.py --picture  # draws README's picture, too
     python docs/results_page.py --check    # exit status 1 if a page is not up to date
 
-The templates are docs/results.in.md and docs/comparison.in.md: Markdown with Python expressions in
-double braces, each on one line. An expression can use the public methods of `Runs`, the functions
-`spaced`, `cells`, `span`, `least` and `most`, and the budgets `AT`, `LATER`, `FIRST` and `FEW`. A
-row of a table whose runs are not stored is left out, with a message; anywhere else that is an
-error.
+The templates are docs/results.in.md, docs/comparison.in.md (README.md), docs/samplers.in.md
+(docs/which-sampler.md) and docs/early.in.md (docs/will-it-help.md): Markdown with Python
+expressions in double braces, each on one line. An expression can use the public methods of `Runs`,
+the functions `spaced`, `cells`, `span`, `least` and `most`, and the budgets `AT`, `LATER`, `FIRST`
+and `FEW`. A row of a table whose runs are not stored is left out, with a message; anywhere else
+that is an error.
 
 A curve is named by its method and by what is unusual about its runs: "meta-tpe eta=1.5", "meta-tpe
 c=3 tasks=8". Commas stand for several curves: "meta-tpe c=0,1,2". A place is a problem or a suite;
@@ -352,12 +353,15 @@ def render(template: Path, runs: Runs) -> str:
 
 def pages(runs: Runs) -> dict[Path, str]:
     """Return what each page that is made from the runs has to hold."""
-    readme = (ROOT / "README.md").read_text("utf-8")
-    block = render(DOCS / "comparison.in.md", runs)
-    return {
-        DOCS / "results.md": render(DOCS / "results.in.md", runs),
-        ROOT / "README.md": BLOCK.sub(lambda _: block, readme),
-    }
+    made = {DOCS / "results.md": render(DOCS / "results.in.md", runs)}
+    for page, template in (
+        (ROOT / "README.md", DOCS / "comparison.in.md"),
+        (DOCS / "which-sampler.md", DOCS / "samplers.in.md"),
+        (DOCS / "will-it-help.md", DOCS / "early.in.md"),
+    ):
+        block = render(template, runs)
+        made[page] = BLOCK.sub(lambda _, block=block: block, page.read_text("utf-8"))
+    return made
 
 
 def draw_reach(runs: Runs, file: Path) -> None:

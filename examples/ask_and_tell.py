@@ -19,12 +19,12 @@ import optuna
 from _boosting import DIRECTIONS, SPACE, evaluate, store_past_studies
 from _gain import print_gain
 
-from metatpe import MetaTPESampler, Task, load_tasks, transfer_history
+from metatpe import Task, TransferSampler, load_tasks, transfer_history
 
 
 def search(n_batches: int, batch_size: int, sources: list[Task], seed: int) -> optuna.Study:
     """Tune in batches, with or without past tasks."""
-    sampler = MetaTPESampler(sources, seed=seed)
+    sampler = TransferSampler(sources, seed=seed)
     study = optuna.create_study(directions=DIRECTIONS, sampler=sampler)
     for _ in range(n_batches):
         batch = [study.ask(SPACE) for _ in range(batch_size)]
@@ -54,7 +54,7 @@ def main() -> None:
         with_past.append(search(args.batches, args.batch_size, sources, seed))
         without.append(search(args.batches, args.batch_size, [], seed))
 
-    print("\nwhat the past studies weighed in the end:")
+    print("\nfinal weights of the past studies:")
     print(" ", [r.weights for r in transfer_history(with_past[0]) if r.weights][-1:])
     print("R² and kB on the front of the first study with the past:")
     for trial in sorted(with_past[0].best_trials, key=lambda t: t.values):

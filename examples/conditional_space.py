@@ -15,6 +15,7 @@ import argparse
 
 import optuna
 from _gain import print_gain
+from optuna.samplers import BaseSampler, RandomSampler
 from sklearn.base import ClassifierMixin
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 from sklearn.ensemble import RandomForestClassifier
@@ -24,7 +25,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from metatpe import MetaTPESampler, transfer_history
+from metatpe import TransferSampler, transfer_history
 
 PAST = {"iris": load_iris, "wine": load_wine, "breast cancer": load_breast_cancer}
 
@@ -62,11 +63,9 @@ class Objective:
         return 1.0 - cross_val_score(model, self.X, self.y, cv=3).mean()
 
 
-def search(
-    objective: Objective, n_trials: int, sources: list[optuna.Study], seed: int, name: str
-) -> optuna.Study:
-    """Tune the choice with or without past studies."""
-    study = optuna.create_study(study_name=name, sampler=MetaTPESampler(sources, seed=seed))
+def search(objective: Objective, n_trials: int, sampler: BaseSampler, name: str) -> optuna.Study:
+    """Tune the choice of the model and its parameters."""
+    study = optuna.create_study(study_name=name, sampler=sampler)
     study.optimize(objective, n_trials=n_trials)
     return study
 
@@ -83,14 +82,16 @@ def main() -> None:
     for name, load in PAST.items():
         print(f"past study: {name}, {args.past_trials} trials", flush=True)
         objective = Objective(load, ["svm", "neighbours"])
-        sources.append(search(objective, args.past_trials, [], 0, name))
+        sources.append(search(objective, args.past_trials, RandomSampler(seed=0), name))
 
     objective = Objective(load_digits, ["svm", "neighbours", "forest"])
     with_past, without = [], []
     for seed in range(args.seeds):
         print(f"new study: digits, seed {seed}, with and without the past", flush=True)
-        with_past.append(search(objective, args.trials, sources, seed, f"with {seed}"))
-        without.append(search(objective, args.trials, [], seed, f"without {seed}"))
+        sampler = TransferSampler(sources, seed=seed)
+        with_past.append(search(objective, args.trials, sampler, f"with {seed}"))
+        sampler = TransferSampler(seed=seed)
+        without.append(search(objective, args.trials, sampler, f"without {seed}"))
 
     print("\nthe first study with the past, trial by trial:")
     for record in transfer_history(with_past[0]):

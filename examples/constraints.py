@@ -18,11 +18,12 @@ import pickle
 import optuna
 from _gain import print_gain
 from _timing import prediction_time
+from optuna.samplers import BaseSampler, RandomSampler
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import train_test_split
 
-from metatpe import MetaTPESampler
+from metatpe import TransferSampler
 
 PAST = {"iris": load_iris, "wine": load_wine, "breast cancer": load_breast_cancer}
 LIMIT = 100  # kB
@@ -50,14 +51,12 @@ class Objective:
         return 1.0 - model.score(X_test, y_test), prediction_time(model, X_test)
 
 
-def search(
-    objective: Objective, n_trials: int, sources: list[optuna.Study], seed: int, name: str
-) -> optuna.Study:
-    """Tune the forest with or without past studies."""
+def search(objective: Objective, n_trials: int, sampler: BaseSampler, name: str) -> optuna.Study:
+    """Tune the forest."""
     study = optuna.create_study(
         study_name=name,
         directions=["minimize", "minimize"],
-        sampler=MetaTPESampler(sources, seed=seed),
+        sampler=sampler,
     )
     study.optimize(objective, n_trials=n_trials)
     return study
@@ -77,7 +76,7 @@ def main() -> None:
 
     sources = []
     for name, load in PAST.items():
-        study = search(Objective(load), args.past_trials, [], 0, name)
+        study = search(Objective(load), args.past_trials, RandomSampler(seed=0), name)
         sources.append(study)
         print(f"past study: {name}, {n_feasible(study)} of {args.past_trials} trials feasible")
 
@@ -85,8 +84,10 @@ def main() -> None:
     with_past, without = [], []
     for seed in range(args.seeds):
         print(f"new study: digits, seed {seed}, with and without the past", flush=True)
-        with_past.append(search(digits, args.trials, sources, seed, f"with {seed}"))
-        without.append(search(digits, args.trials, [], seed, f"without {seed}"))
+        sampler = TransferSampler(sources, seed=seed)
+        with_past.append(search(digits, args.trials, sampler, f"with {seed}"))
+        sampler = TransferSampler(seed=seed)
+        without.append(search(digits, args.trials, sampler, f"without {seed}"))
 
     print(f"\nfeasible trials with the past: {[n_feasible(s) for s in with_past]}, without: "
           f"{[n_feasible(s) for s in without]}")  # fmt: skip

@@ -17,6 +17,7 @@ import warnings
 import optuna
 from _gain import print_gain
 from optuna.distributions import CategoricalDistribution, FloatDistribution
+from optuna.samplers import BaseSampler, RandomSampler
 from optuna_integration import OptunaSearchCV
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 from sklearn.model_selection import train_test_split
@@ -24,7 +25,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from metatpe import MetaTPESampler, Task
+from metatpe import Task, TransferSampler
 
 PAST = {"iris": load_iris, "wine": load_wine, "breast cancer": load_breast_cancer}
 SPACE = {
@@ -34,11 +35,11 @@ SPACE = {
 }
 
 
-def search(load, n_trials: int, sources: list[Task], seed: int) -> OptunaSearchCV:
-    """Tune the model on half of a dataset, with or without past tasks."""
+def search(load, n_trials: int, sampler: BaseSampler) -> OptunaSearchCV:
+    """Tune the model on half of a dataset."""
     X, y = load(return_X_y=True)
     X, _, y, _ = train_test_split(X, y, train_size=0.5, random_state=0, stratify=y)
-    study = optuna.create_study(direction="maximize", sampler=MetaTPESampler(sources, seed=seed))
+    study = optuna.create_study(direction="maximize", sampler=sampler)
     model = make_pipeline(StandardScaler(), SVC())
     with warnings.catch_warnings():
         # OptunaSearchCV is experimental, and uses a part of Optuna that will go.
@@ -59,13 +60,14 @@ def main() -> None:
     sources = []
     for name, load in PAST.items():
         print(f"past search: {name}, {args.past_trials} trials", flush=True)
-        sources.append(Task.from_study(search(load, args.past_trials, [], 0).study_, name=name))
+        found = search(load, args.past_trials, RandomSampler(seed=0))
+        sources.append(Task.from_study(found.study_, name=name))
 
     with_past, without = [], []
     for seed in range(args.seeds):
         print(f"new search: digits, seed {seed}, with and without the past", flush=True)
-        with_past.append(search(load_digits, args.trials, sources, seed))
-        without.append(search(load_digits, args.trials, [], seed))
+        with_past.append(search(load_digits, args.trials, TransferSampler(sources, seed=seed)))
+        without.append(search(load_digits, args.trials, TransferSampler(seed=seed)))
 
     X, y = load_digits(return_X_y=True)
     _, X_test, _, y_test = train_test_split(X, y, train_size=0.5, random_state=0, stratify=y)

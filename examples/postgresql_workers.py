@@ -23,7 +23,7 @@ import optuna
 from _boosting import DIRECTIONS, SPACE, evaluate, store_past_studies
 from _gain import print_gain
 
-from metatpe import MetaTPESampler, load_tasks, transfer_history
+from metatpe import TransferSampler, load_tasks, transfer_history
 
 
 @contextmanager
@@ -44,7 +44,7 @@ def work(url: str, name: str, n_trials: int, has_past: bool) -> None:
     """Evaluate trials of a study until it has enough of them."""
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     sources = load_tasks(url, "friedman-*") if has_past else []
-    study = optuna.load_study(study_name=name, storage=url, sampler=MetaTPESampler(sources))
+    study = optuna.load_study(study_name=name, storage=url, sampler=TransferSampler(sources))
     while len(study.get_trials(deepcopy=False)) < n_trials:
         trial = study.ask(SPACE)
         study.tell(trial, evaluate(trial.params))

@@ -3,7 +3,7 @@
 The same network on three parts of the digits is the past. Both searches train the same random
 configurations; one of them stops trials that past curves expect to end badly.
 
-    python examples/pruning.py
+    python examples/pruning.py --plot curves.png
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 from sklearn.neural_network import MLPClassifier
 
-from metatpe import TransferPruner, pruning_history
+from metatpe import TransferPruner, pruning_history, viz
 
 PAST = {"digits 0 to 4": range(5), "digits 5 to 9": range(5, 10), "even digits": range(0, 10, 2)}
 
@@ -65,6 +65,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--trials", type=int, default=40)
     parser.add_argument("--epochs", type=int, default=20)
+    parser.add_argument("--plot", help="file for a picture of the learning curves")
     args = parser.parse_args()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     warnings.simplefilter("ignore")  # of trainings that overflow
@@ -80,6 +81,8 @@ def main() -> None:
         print(
             f"trial {record.number} was stopped in epoch {record.step} ({record.reason}{expected})"
         )
+    if args.plot:
+        viz.matplotlib.plot_curves(study, past).savefig(args.plot, dpi=110)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@
     python examples/pytorch.py
 
 The images are scikit-learn's digits, 8 x 8 pixels. The past are studies of the same network on the
-digits 0 to 4, and on all of them upside down and with noise; the new dataset are all ten digits.
+digits 0 to 4, and on all of them upside down and with noise. The new dataset has all ten digits.
 Accuracy is maximised, the milliseconds of classifying one image are minimised. The network is
 trained on a GPU if there is one. Every search is done with and without the past.
 """
@@ -17,10 +17,11 @@ import time
 import optuna
 import torch
 from _gain import print_gain
+from optuna.samplers import BaseSampler, RandomSampler
 from sklearn.datasets import load_digits
 from torch import nn
 
-from metatpe import MetaTPESampler, transfer_history
+from metatpe import TransferSampler, transfer_history
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 Data = tuple[torch.Tensor, torch.Tensor]  # images (n, 1, 8, 8) and labels (n,)
@@ -102,14 +103,12 @@ def latency(model: nn.Module, image: torch.Tensor) -> float:
     return min(seconds) * 1e3
 
 
-def search(
-    objective: Objective, n_trials: int, sources: list[optuna.Study], seed: int, name: str
-) -> optuna.Study:
-    """Tune the network with or without past studies."""
+def search(objective: Objective, n_trials: int, sampler: BaseSampler, name: str) -> optuna.Study:
+    """Tune the network."""
     study = optuna.create_study(
         study_name=name,
         directions=["maximize", "minimize"],
-        sampler=MetaTPESampler(sources, seed=seed),
+        sampler=sampler,
     )
     study.optimize(objective, n_trials=n_trials)
     return study
@@ -133,16 +132,19 @@ def main() -> None:
     sources = []
     for name, data in past_data.items():
         print(f"past study: {name}, {args.past_trials} trials", flush=True)
-        sources.append(search(Objective(data, args.epochs), args.past_trials, [], 0, name))
+        objective = Objective(data, args.epochs)
+        sources.append(search(objective, args.past_trials, RandomSampler(seed=0), name))
 
     objective = Objective(digits(), args.epochs)
     with_past, without = [], []
     for seed in range(args.seeds):
         print(f"new study: all digits, seed {seed}, with and without the past", flush=True)
-        with_past.append(search(objective, args.trials, sources, seed, f"with {seed}"))
-        without.append(search(objective, args.trials, [], seed, f"without {seed}"))
+        sampler = TransferSampler(sources, seed=seed)
+        with_past.append(search(objective, args.trials, sampler, f"with {seed}"))
+        sampler = TransferSampler(seed=seed)
+        without.append(search(objective, args.trials, sampler, f"without {seed}"))
 
-    print("\nwhat the past studies weighed in the end:")
+    print("\nfinal weights of the past studies:")
     print(" ", [r.weights for r in transfer_history(with_past[0]) if r.weights][-1:])
     print("accuracy and milliseconds an image on the front of the first study with the past:")
     for trial in sorted(with_past[0].best_trials, key=lambda t: t.values):

@@ -22,7 +22,7 @@ from _gain import print_gain
 from ray import tune
 from ray.tune.search.optuna import OptunaSearch
 
-from metatpe import MetaTPESampler, Task, load_tasks, transfer_history
+from metatpe import Task, TransferSampler, load_tasks, transfer_history
 
 
 def train(config: dict) -> dict[str, float]:
@@ -37,7 +37,7 @@ def search(name: str, url: str, sources: list[Task], args: argparse.Namespace) -
         space=SPACE,  # Optuna's distributions, as the past studies have them
         metric=["r2", "size"],  # here and not in TuneConfig, because there are two
         mode=["max", "min"],
-        sampler=MetaTPESampler(sources, seed=0),
+        sampler=TransferSampler(sources, seed=0),
         study_name=name,
         storage=optuna.storages.RDBStorage(url),
     )
@@ -84,7 +84,7 @@ def main() -> None:
     without = search("alone", url, [], args)
     ray.shutdown()
 
-    print("\nwhere the configurations came from, and what the past studies weighed:")
+    print("\norigin of the configurations, and weights of the past studies:")
     for record in transfer_history(with_past):
         print(f"  {record.number:2d}  {record.origin:11s}  {record.weights}")
     print("R² and kB on the front of the study with the past:")

@@ -16,12 +16,13 @@ import warnings
 import optuna
 from _gain import print_gain
 from _timing import prediction_time
+from optuna.samplers import BaseSampler, RandomSampler
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 from sklearn.model_selection import train_test_split
 from sklearn.neural_network import MLPClassifier
 from sklearn.preprocessing import StandardScaler
 
-from metatpe import MetaTPESampler, Task, transfer_history
+from metatpe import Task, TransferSampler, transfer_history
 
 PAST = {"iris": load_iris, "wine": load_wine, "breast cancer": load_breast_cancer}
 N_ITERATIONS = 10
@@ -55,11 +56,9 @@ class Objective:
         return 1.0 - model.score(rows, y_test), prediction_time(model, rows)
 
 
-def search(objective: Objective, n_trials: int, sources: list[Task], seed: int) -> optuna.Study:
-    """Tune the network with or without past tasks."""
-    study = optuna.create_study(
-        directions=["minimize", "minimize"], sampler=MetaTPESampler(sources, seed=seed)
-    )
+def search(objective: Objective, n_trials: int, sampler: BaseSampler) -> optuna.Study:
+    """Tune the network."""
+    study = optuna.create_study(directions=["minimize", "minimize"], sampler=sampler)
     study.optimize(objective, n_trials=n_trials)
     return study
 
@@ -75,17 +74,17 @@ def main() -> None:
     sources = []
     for name, load in PAST.items():
         print(f"past study: {name}, {args.past_trials} trials", flush=True)
-        study = search(Objective(load), args.past_trials, [], seed=0)
+        study = search(Objective(load), args.past_trials, RandomSampler(seed=0))
         sources.append(Task.from_study(study, name=name))
 
     digits = Objective(load_digits)
     with_past, without = [], []
     for seed in range(args.seeds):
         print(f"new study: digits, seed {seed}, with and without the past", flush=True)
-        with_past.append(search(digits, args.trials, sources, seed))
-        without.append(search(digits, args.trials, [], seed))
+        with_past.append(search(digits, args.trials, TransferSampler(sources, seed=seed)))
+        without.append(search(digits, args.trials, TransferSampler(seed=seed)))
 
-    print("\nwhat the past studies weighed in the end:")
+    print("\nfinal weights of the past studies:")
     print(" ", [r.weights for r in transfer_history(with_past[0]) if r.weights][-1:])
     print("error and microseconds per prediction on the front of the first study with the past:")
     for trial in sorted(with_past[0].best_trials, key=lambda t: t.values):

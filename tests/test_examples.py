@@ -13,7 +13,7 @@ from studies import configurations
 from metatpe import transfer_history
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
-QUICK = {"ask_and_tell", "constraints", "optuna_search_cv"}  # the others are slow tests
+QUICK = {"constraints"}  # the others are slow tests
 # Example -> what it needs besides the package, and its short form.
 SHORT = {
     "ask_and_tell": (["sklearn"], "--batches 2 --batch-size 3 --past-trials 5 --seeds 1"),
@@ -94,6 +94,7 @@ def test_ray_tunes_two_objectives_with_a_past(tmp_path: Path) -> None:
     assert set(history[-1].weights) == {"target", "friedman-1", "friedman-2", "friedman-3"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("notebook", sorted(EXAMPLES.glob("*.ipynb")), ids=lambda path: path.stem)
 def test_a_notebook_runs_and_shows_its_plots(notebook: Path, tmp_path: Path) -> None:
     nbformat, nbclient = (pytest.importorskip(name) for name in ("nbformat", "nbclient"))

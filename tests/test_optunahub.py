@@ -26,11 +26,13 @@ def front_matter() -> dict[str, object]:
     return dict(yaml.safe_load(header))
 
 
-def test_the_module_is_loaded_and_tunes_with_a_past() -> None:
+@pytest.mark.parametrize("name", ["TransferSampler", "MetaTPESampler"])
+def test_the_module_is_loaded_and_tunes_with_a_past(name: str) -> None:
     module = optunahub.load_local_module("samplers/metatpe", registry_root=str(REGISTRY))
-    assert module.MetaTPESampler is metatpe.MetaTPESampler
+    sampler = getattr(module, name)
+    assert sampler is getattr(metatpe, name)
     study = optuna.create_study(
-        directions=["minimize", "minimize"], sampler=module.MetaTPESampler([past_study()], seed=0)
+        directions=["minimize", "minimize"], sampler=sampler([past_study()], seed=0)
     )
     study.optimize(lambda trial: (trial.suggest_float("x", 0, 1), 0.0), n_trials=3)
     assert {record.origin for record in module.transfer_history(study)} == {"warm_start"}

@@ -32,7 +32,7 @@ past = optuna.create_study(
 past.optimize(lambda trial: objective(trial, best_lr=2e-3), n_trials=50)
 
 study = optuna.create_study(
-    directions=["minimize", "minimize"], sampler=module.MetaTPESampler([past], seed=0)
+    directions=["minimize", "minimize"], sampler=module.TransferSampler([past], seed=0)
 )
 study.optimize(objective, n_trials=30)
 for record in module.transfer_history(study):

@@ -34,10 +34,10 @@ def past_study(n_objectives: int) -> optuna.Study:
 class _Sampler:
     n_objectives = 1
 
-    @pytest.fixture
-    def sampler(self) -> Callable[[], optuna.samplers.BaseSampler]:
+    @pytest.fixture(params=["TransferSampler", "MetaTPESampler"])
+    def sampler(self, request: pytest.FixtureRequest) -> Callable[[], optuna.samplers.BaseSampler]:
         sources = [past_study(self.n_objectives)]
-        return lambda: module.MetaTPESampler(sources, n_startup_trials=0)
+        return lambda: getattr(module, request.param)(sources, n_startup_trials=0)
 
 
 class TestBasic(_Sampler, BasicSamplerTestCase):
