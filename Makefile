@@ -88,6 +88,6 @@ $(STAMP): pyproject.toml constraints.txt
 		echo "Setting up .venv with Python $$version (once; a minute or two) ..."; \
 		rm -rf .venv && $(PYTHON) -m venv .venv || exit 1; \
 	fi; \
-	install="$(BIN)/python -m pip install --disable-pip-version-check \
+	install="$(BIN)/python -m pip install --no-compile --disable-pip-version-check \
 		--constraint constraints.txt --editable .[bench,gp,mlflow,ray,viz,wandb,docs,dev]"; \
 	{ $$install -qq || $$install; } && echo "$(CURDIR)" > $(STAMP)

@@ -26,7 +26,8 @@ class Answer(NamedTuple):
 def metatpe(*arguments: object) -> Answer:
     """Run a command."""
     result = CliRunner().invoke(app, [str(a) for a in arguments])
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
     return Answer(result.exit_code, result.stdout, result.stderr)
 
 

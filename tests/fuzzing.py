@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,9 +20,10 @@ from optuna.distributions import (
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
-from metatpe import MetaTPESampler, Space, Task, TransferSampler
+from metatpe import MetaTPESampler, Space, Task, TransferPruner, TransferSampler
 from metatpe.baselines import RGPESampler, TSTRSampler, WarmStartSampler
 from metatpe.samplers.base import PastSampler
+from metatpe.study.trials import REPORT
 
 Rng = np.random.Generator
 KINDS: tuple[type[PastSampler], ...] = (
@@ -42,6 +44,8 @@ NAMES = (
     "$x^2$",
     "%{y}",
     "[red]x[/red]",
+    "</script><script>alert(1)</script>",
+    "--json",
     "a|b",
     "__init__",
     "params_x",
@@ -55,6 +59,9 @@ NAMES = (
     "\x00nul",
     "\ud800",
     "'\"\\",
+)
+HIDDEN = re.compile(  # line feeds and tabs belong to a document
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 VALUES = (0.0, -0.0, 1.0, -1.0, 1e-300, 1e300, -1e300, 1.7e308, -1.7e308, float("inf"))
 _CHOICES: tuple[Any, ...] = (
@@ -96,7 +103,7 @@ def _choices(rng: Rng) -> BaseDistribution:
 
 
 def _many_choices(rng: Rng) -> BaseDistribution:
-    return CategoricalDistribution(range(int(rng.choice([65, 257, 1000]))))
+    return CategoricalDistribution(range(int(rng.choice([65, 257, 1000], p=[0.5, 0.4, 0.1]))))
 
 
 _MAKERS: tuple[Callable[[Rng], BaseDistribution], ...] = (
@@ -133,14 +140,39 @@ def _value(rng: Rng) -> float:
     return float(rng.integers(3)) if kind < 0.9 else float(rng.choice(VALUES))
 
 
-def random_trial(space: Distributions, n_objectives: int, rng: Rng) -> FrozenTrial:
-    """Return a trial in any state."""
+def random_name(rng: Rng) -> str:
+    """Return the name of a study, a parameter, or a column."""
+    return NAMES[rng.integers(len(NAMES))]
+
+
+def random_curve(n_objectives: int, rng: Rng) -> dict[int, list[float]]:
+    """Return what a trial reports: with gaps, of any length, falling or not, now and then NaN."""
+    steps = np.unique(rng.integers(0, int(rng.choice([2, 12, 40, 10**9])), rng.integers(0, 9)))
+    scale, odd = float(rng.choice([0.0, 1.0, 1e300])), float(rng.choice([0.0, 0.0, 0.3]))
+    curve = {}
+    for i, step in enumerate(steps.tolist()):
+        values = [scale * float(rng.random()) / (i + 1) for _ in range(n_objectives)]
+        if rng.random() < odd:
+            values[rng.integers(n_objectives)] = rng.choice([np.nan, np.inf, -np.inf, 1.7e308])
+        curve[step] = values
+    return curve
+
+
+def random_trial(
+    space: Distributions, n_objectives: int, rng: Rng, *, reports: bool = False
+) -> FrozenTrial:
+    """Return a trial in any state, with a learning curve or without one."""
     states = [TrialState.COMPLETE] * 6 + [TrialState.PRUNED, TrialState.FAIL, TrialState.RUNNING]
     state = states[rng.integers(len(states))]
     params = _params(space, rng)
     attributes: dict[str, Any] = {}
     if rng.random() < 0.2:
         attributes["constraints:c"] = _value(rng)
+    curve = random_curve(n_objectives, rng) if reports else {}
+    if state == TrialState.PRUNED and not curve:
+        curve = {0: [_value(rng)], 3: [_value(rng)]}
+    if n_objectives > 1:
+        attributes |= {f"{REPORT}{step}": values for step, values in curve.items()}
     began = datetime.datetime(2026, 1, 1) + datetime.timedelta(seconds=int(rng.integers(10**6)))
     trial = create_trial(
         state=state,
@@ -149,9 +181,11 @@ def random_trial(space: Distributions, n_objectives: int, rng: Rng) -> FrozenTri
         values=[_value(rng) for _ in range(n_objectives)]
         if state == TrialState.COMPLETE
         else None,
-        intermediate_values={0: _value(rng), 3: _value(rng)} if state == TrialState.PRUNED else {},
+        intermediate_values={}
+        if n_objectives > 1
+        else {step: value for step, (value,) in curve.items()},
         system_attrs=attributes,
-        user_attrs={NAMES[rng.integers(len(NAMES))]: "\x1b[31m"} if rng.random() < 0.1 else {},
+        user_attrs={random_name(rng): "\x1b[31m"} if rng.random() < 0.1 else {},
     )
     trial.datetime_start = began
     if state.is_finished():
@@ -165,8 +199,9 @@ def random_study(
     """Return a study with n trials."""
     study = optuna.create_study(study_name=name, directions=directions)
     if rng.random() < 0.5:
-        study.set_metric_names([f"{i} {NAMES[rng.integers(22)]}" for i in range(len(directions))])
-    study.add_trials([random_trial(space, len(directions), rng) for _ in range(n)])
+        study.set_metric_names([f"{i} {random_name(rng)}" for i in range(len(directions))])
+    m, reports = len(directions), bool(rng.random() < 0.5)
+    study.add_trials([random_trial(space, m, rng, reports=reports) for _ in range(n)])
     if rng.random() < 0.1:
         study.enqueue_trial(_params(space, rng))
     return study
@@ -174,7 +209,7 @@ def random_study(
 
 @dataclass(frozen=True)
 class Case:
-    """A study with a sampler, its past, and its space."""
+    """A study with a sampler and a pruner, its past, and its space."""
 
     study: Study
     past: list[Study]
@@ -186,14 +221,18 @@ def random_case(rng: Rng) -> Case:
     space = random_space(rng)
     directions = [str(rng.choice(["minimize", "maximize"])) for _ in range(rng.integers(1, 4))]
     past = [
-        random_study(NAMES[rng.integers(len(NAMES))], changed(space, rng), directions, int(k), rng)
-        for k in rng.choice([1, 2, 3, 12, 30], size=rng.integers(0, 4))
+        random_study(random_name(rng), changed(space, rng), directions, int(k), rng)
+        for k in rng.choice([1, 2, 3, 4, 6, 8, 12, 30], size=rng.integers(0, 4))
     ]
     usable = [study for study in past if _n_observations(study) > 1]
-    study = random_study(
-        NAMES[rng.integers(len(NAMES))], space, directions, int(rng.choice([0, 1, 4, 15])), rng
-    )
+    n = int(rng.choice([0, 1, 4, 15]))
+    study = random_study(random_name(rng), space, directions, n, rng)
     study.sampler = _random_sampler(usable, space, rng)
+    study.pruner = TransferPruner(
+        usable,
+        threshold=float(rng.choice([0.0, 0.45, 1.0])),
+        n_startup_trials=int(rng.integers(1, 4)),
+    )
     return Case(study, usable, space)
 
 

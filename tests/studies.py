@@ -292,14 +292,20 @@ def free_port() -> int:
 @contextmanager
 def grpc_proxy(url: str, port: int | None = None) -> Iterator[str]:
     """Run Optuna's proxy of a storage in a process of its own; yield where it answers."""
-    port = port or free_port()
+    with grpc_server(url, port or free_port()) as (address, _):
+        yield address
+
+
+@contextmanager
+def grpc_server(url: str, port: int) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """The same; yield the process, too."""
     server = start_python(
         "from optuna.storages import get_storage, run_grpc_proxy_server;"
         f"run_grpc_proxy_server(get_storage({url!r}), port={port})"
     )
     try:
         GrpcStorageProxy(host="localhost", port=port).wait_server_ready(timeout=60)
-        yield f"grpc://localhost:{port}"
+        yield f"grpc://localhost:{port}", server
     finally:
         server.kill()
         server.communicate()

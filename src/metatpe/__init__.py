@@ -1,4 +1,4 @@
-"""Hyperparameter search that starts from what earlier searches learned."""
+"""Hyperparameter search that learns from past Optuna studies."""
 
 from __future__ import annotations
 

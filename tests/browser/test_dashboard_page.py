@@ -110,6 +110,7 @@ def test_the_note_tells_what_was_transferred(visit: Open, served: Served) -> Non
         assert seen.complaints == []
 
 
+@pytest.mark.slow
 def test_what_looks_like_html_or_script_is_text_there_too(visit: Open, served: Served) -> None:
     with visit(page_of(served, served.odd, "note")) as seen:
         seen.page.wait_for_selector("text=What was transferred")
@@ -131,6 +132,6 @@ def test_new_trials_appear_while_the_command_runs(visit: Open, served: Served) -
             seen.page.reload()
             seen.page.wait_for_selector("text=What was transferred")
             if "22 trials" in seen.text:
-                return
+                break
             seen.page.wait_for_timeout(2000)
-        pytest.fail("the note was not brought up to date within two minutes")
+        assert "The study has 22 trials" in seen.text

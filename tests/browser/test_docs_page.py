@@ -35,3 +35,31 @@ def test_an_equation_is_drawn_by_the_browser_itself(site: Path, visit: Open) -> 
         assert box is not None
         assert box["height"] > 10
         assert seen.complaints == []
+
+
+# The width of the content, and for each table what sticks out of it or needs scrolling.
+MEASURE = """() => {
+    const room = document.querySelector(".md-content__inner").getBoundingClientRect();
+    const tables = [...document.querySelectorAll("article table")];
+    return tables.filter(table => !table.closest(".highlight")).map(table => {
+        const around = table.closest(".md-typeset__scrollwrap") || table.parentElement;
+        const beyond = table.getBoundingClientRect().right - room.right;
+        return [table.innerText.slice(0, 40),
+                Math.max(beyond, around.scrollWidth - around.clientWidth)];
+    });
+}"""
+
+
+def test_every_table_fits_a_screen_of_1280_pixels(site: Path, visit: Open) -> None:
+    pages = [page for page in site.rglob("*.html") if "<table>" in page.read_text()]
+    assert len(pages) > 10
+    n_tables, wide = 0, []
+    with visit(pages[0].as_uri(), width=1280) as seen:
+        for page in pages:
+            seen.page.goto(page.as_uri(), wait_until="domcontentloaded")
+            seen.page.wait_for_selector("article table")
+            tables = seen.do(MEASURE)
+            n_tables += len(tables)
+            wide += [(page.name, text, beyond) for text, beyond in tables if beyond > 1]
+    assert n_tables > 20
+    assert wide == []

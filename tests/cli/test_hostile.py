@@ -71,6 +71,15 @@ def test_json_keeps_names_as_they_are(storage: str) -> None:
     assert [study["study"] for study in json.loads(answer.out)] == [f"{NAME} 0", f"{NAME} 1"]
 
 
+def test_json_has_choices_that_are_no_numbers_as_text(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'studies.db'}"
+    choices = CategoricalDistribution((float("nan"), float("-inf"), 1.0))
+    past_study(space={"c": choices}, n=4, seed=0, name="old", storage=url)
+    answer = metatpe("tasks", "--storage", url, "--json")
+    (study,) = json.loads(answer.out, parse_constant=pytest.fail)
+    assert study["parameters"]["c"]["attributes"]["choices"] == ["nan", "-inf", 1.0]
+
+
 @pytest.mark.parametrize("form", ["md", "html"])
 def test_reports_have_no_control_characters(storage: str, form: str, tmp_path: Path) -> None:
     if form == "html":
@@ -120,6 +129,13 @@ def test_a_mistyped_url_is_said_without_its_password(url: str) -> None:
     said = refusal("tasks", "--storage", url)
     assert "s3cr3t" not in said
     assert "me:***@" in said
+
+
+def test_suggest_has_nothing_to_choose_where_each_parameter_has_one_value(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'studies.db'}"
+    past_study(space={"x": FloatDistribution(1.0, 1.0)}, n=2, seed=0, name="new", storage=url)
+    said = refusal("suggest", "--storage", url, "--study", "new")
+    assert "nothing to choose in study 'new': each of its parameters has a single value" in said
 
 
 # Before any trial runs -----------------------------------------------------------------------

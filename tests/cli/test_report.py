@@ -82,7 +82,9 @@ def test_other_past_studies_can_be_named(storage: str, tmp_path: Path) -> None:
         "new", "--storage", storage, "--format", "md", "--from", "o*", "--out", out
     )
     assert not printed
-    assert "| other | all along | it was not among the sampler's sources" in out.read_text("utf-8")
+    assert "| other | in any trial | it was not among the sampler's sources" in out.read_text(
+        "utf-8"
+    )
 
 
 def test_runs_without_the_past_are_compared_and_are_no_past(storage: str) -> None:
@@ -90,15 +92,15 @@ def test_runs_without_the_past_are_compared_and_are_no_past(storage: str) -> Non
         *("new", "--storage", storage, "--format", "md", "--from", "*", "--without", "new, alone")
     )
     assert "Measured against 1 run of the same problem without a past (new, alone)." in text
-    assert "| new, alone | all along" not in text
-    assert "| new | all along" not in text
+    assert "| new, alone | in any trial" not in text
+    assert "| new | in any trial" not in text
 
 
 def test_bad_input_is_one_sentence(
     storage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for arguments, sentence in [
-        (("nwe", "--storage", storage), "no study is called 'nwe'; close are ['new']."),
+        (("nwe", "--storage", storage), "no study is called 'nwe'; similar names are ['new']."),
         (("old", "--storage", storage), "no study is called 'old'; the storage has ['new',"),
         (("new", "--storage", storage, "--from", "x*"), "no study is called 'x*'"),
         (("new", "--storage", storage, "--out", tmp_path / "no" / "r.html"), "there is no folder"),

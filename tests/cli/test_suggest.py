@@ -214,7 +214,7 @@ def test_what_is_enqueued_is_not_enqueued_again(own: str) -> None:
     metatpe(*arguments, 2)
     said = metatpe(*arguments, 3).err
     assert "1 configuration enqueued" in said
-    assert "2 were there already" in said
+    assert "2 existed already" in said
     study = optuna.load_study(study_name="new", storage=own)
     assert [t.state for t in study.trials] == [TrialState.WAITING] * 3
     study.optimize(train, n_trials=3)
@@ -257,7 +257,7 @@ def test_the_table_of_ranges_has_the_volume_and_the_snippet(url: str) -> None:
     out = metatpe("suggest", "--storage", url, *RESNETS, "--ranges", "--mass", 0.5).out
     found = answer("--storage", url, *RESNETS, "--ranges", "--mass", 0.5)
     assert out.startswith("50 % of the good regions of 2 past studies")
-    assert f"{100 * found['volume']:.2g} % of the volume of the searched space is left." in out
+    assert f"{100 * found['volume']:.2g} % of the volume of the searched space." in out
     assert out.endswith(found["snippet"] + "\n")
     wider = answer("--storage", url, *RESNETS, "--ranges")
     assert found["volume"] < wider["volume"]
@@ -391,7 +391,7 @@ def test_what_cannot_help_a_study_is_said(url: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--from", "resnet-81"], "no study is called 'resnet-81'; close are ["),
+        (["--from", "resnet-81"], "no study is called 'resnet-81'; similar names are ["),
         (
             ["--from", "short"],
             "the past study cannot be used; 'short' is left out because it has 1 finished trial "
@@ -416,7 +416,7 @@ def test_what_cannot_help_a_study_is_said(url: str) -> None:
             "none of the 2 past studies can be used; 'resnet-18' is left out because it has 2 "
             "objectives, but the new study has 1.",
         ),
-        (["--study", "runing"], "no study is called 'runing'; close are ['running']."),
+        (["--study", "runing"], "no study is called 'runing'; similar names are ['running']."),
         (["--from", "grid *", "--ranges", "--mass", "1.5"], "the mass must be more than 0 and at"),
         (["--study", "running", "--ranges"], "--study goes with neither --ranges nor --enqueue"),
         (["--ranges", "--csv", "-"], "--ranges goes with neither --enqueue nor --csv"),

@@ -140,7 +140,7 @@ def test_nothing_is_compared_with_a_study_without_trials(url: str) -> None:
     [
         (["--like", "n*"], "no study is called 'n*'; the storage has ["),
         (["--like", "nowhere.py:objective"], "there is no file nowhere.py."),
-        (["narow"], "no study is called 'narow'; close are ['narrow']."),
+        (["narow"], "no study is called 'narow'; similar names are ['narrow']."),
         (["--like", "new", "--default", "depth"], "--default 'depth' is not NAME=VALUE."),
     ],
 )
@@ -226,7 +226,9 @@ def test_import_says_what_it_took_for_what_before_it_writes(tmp_path: Path) -> N
     arguments += ["--objective", "error", "--ignore", "state"]
     answer = metatpe(*arguments, "--dry-run")
     assert answer.code == 0, answer.err
-    assert "'run_id' looks like an identifier; if it is no parameter, add --ignore" in answer.err
+    assert (
+        "'run_id' looks like an identifier; if it is not a parameter, add --ignore" in answer.err
+    )
     assert "'seed' looks like a seed" in answer.err
     assert "'depth'" not in answer.err
     text = " ".join(answer.out.split())
@@ -257,11 +259,15 @@ def test_a_dry_run_writes_nothing(runs: Path, tmp_path: Path) -> None:
         ("lr,error\n", [], "runs.csv has a header but no rows."),
         ("", [], "runs.csv is empty; its first line must name the columns."),
         ("lr,error,lr\n1,2,3\n", [], "has more than one column 'lr'; rename or remove them."),
-        ("lr,err\n1,2\n", [], "runs.csv has no column 'error'; close are ['err']."),
+        ("lr,err\n1,2\n", [], "runs.csv has no column 'error'; similar names are ['err']."),
         ("lr,error\n1,2\nx,3\n", [], "'lr' has numbers, but row 2 has 'x'; correct it, or give"),
         ("lr,error\n1,2\n", ["--param", "lt:log"], "has no column 'lt'; it begins with ['lr', "),
         ("lr,error\n0,2\n", ["--param", "lr:log"], "needs positive values, but there is 0."),
-        ("lr,error\n0,2\n", ["--param", "lr:what"], "'what' is no kind; they are float, log,"),
+        (
+            "lr,error\n0,2\n",
+            ["--param", "lr:what"],
+            "'what' is not a type; the types are float, log,",
+        ),
         ("lr,error\n0,2\n", ["--ignore", "x"], "--ignore x: there is no such column."),
         ("lr,error\n0,2\n", ["--direction", "up"], "is minimize or maximize, not 'up'."),
         ("lr,error\n" + "0,2\n" * 20_001, [], "has 20,001 rows, which takes long to write"),

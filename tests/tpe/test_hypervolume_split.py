@@ -255,13 +255,19 @@ def test_behind_the_subset_members_follow_by_crowding_distance(
 def test_with_one_or_two_objectives_no_volume_is_asked_for(
     m: int, monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator
 ) -> None:
-    def fail(points: Floats, reference: Floats, n: int) -> Ints:
-        raise AssertionError
+    asked: list[int] = []
 
-    monkeypatch.setattr(pareto, "greedy_subset", fail)
-    losses = rng.normal(size=(40, m))
-    order(losses, feasible(losses))
-    split(losses, feasible(losses), 0.1)
+    def count(points: Floats, reference: Floats, n: int) -> Ints:
+        asked.append(n)
+        return np.arange(min(n, len(points)))
+
+    monkeypatch.setattr(pareto, "greedy_subset", count)
+    for columns in (3, m):
+        asked.clear()
+        losses = rng.normal(size=(40, columns))
+        order(losses, feasible(losses))
+        split(losses, feasible(losses), 0.1)
+        assert bool(asked) == (columns > 2)
 
 
 def test_a_front_of_many_objectives_is_ordered_completely(rng: np.random.Generator) -> None:

@@ -17,7 +17,7 @@ from scipy.stats import chisquare, iqr, kstest, norm, truncnorm
 
 from metatpe import Space
 from metatpe.space import Columns, Floats, Ints
-from metatpe.tpe.cells import kernel_mass, log2_in_cells
+from metatpe.tpe.cells import cell_mass, kernel_mass, log2_in_cells
 from metatpe.tpe.kde import (
     Parzen,
     Points,
@@ -477,3 +477,21 @@ def test_some_observations_count_as_all(n: int, rng: np.random.Generator) -> Non
 def test_some_centres_leave_the_uniform_part_as_it_is() -> None:
     far = Parzen(columns_of(CONTINUOUS), np.full((3000, 1), 0.1), np.array([0.01])).thinned(100)
     assert pdf(far, np.array([[0.9]])) == pytest.approx(1 / 3001)
+
+
+@pytest.mark.parametrize(("spread", "n_cells"), [(0.0, 80), (1.0, 32)])
+def test_marginals_are_given_in_cells_of_half_a_bandwidth_at_most(
+    spread: float, n_cells: int
+) -> None:
+    columns = Space({"x": FloatDistribution(0.0, 1.0)}).columns
+    centers = np.linspace(0.5 - spread / 2, 0.5 + spread / 2, 16)[:, None]
+    density, widths = Parzen(columns, centers).gaussian_marginals([0])
+    assert density.shape == (n_cells, 1)  # the least bandwidth is 0.1 / sqrt(16)
+    assert density[:, 0] @ widths == pytest.approx(1.0, rel=0.01)
+
+
+def test_a_stepped_kernel_is_as_exact_far_to_the_right_as_far_to_the_left() -> None:
+    columns = Space({"n": IntDistribution(0, 10)}).columns
+    mass = cell_mass(columns, 0, np.arange(11), np.array(5), 0.02)
+    assert (mass[[0, 10]] > 0.0).all()  # at twenty bandwidths
+    np.testing.assert_allclose(mass, mass[::-1], rtol=1e-9)

@@ -76,6 +76,15 @@ def test_total_variation_is_symmetric(columns: Columns, rng: np.random.Generator
     assert there == pytest.approx(back, abs=1e-9 if columns.is_finite else 0.03)
 
 
+@pytest.mark.parametrize(("n_tasks", "n_points"), [(50, MAX_LISTED), (51, 7)])
+def test_many_tasks_on_many_cells_are_compared_at_drawn_points(
+    n_tasks: int, n_points: int
+) -> None:
+    q = Parzen(grid(64, 64), np.array([[0.5, 0.5]]))
+    (nodes,) = make_nodes([q] * n_tasks, (0, 1), 7)
+    assert nodes.log_q.shape == (n_tasks, n_points)
+
+
 @pytest.mark.parametrize(("sizes", "n_points"), [((64, 64), MAX_LISTED), ((65, 64), 7)])
 def test_the_sum_is_exact_up_to_a_number_of_cells(sizes: tuple[int, int], n_points: int) -> None:
     q = Parzen(grid(*sizes), np.array([[0.5, 0.5]]))

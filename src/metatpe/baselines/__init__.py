@@ -1,4 +1,4 @@
-"""Other ways to use past studies, as Optuna samplers: what the method is compared with."""
+"""Other methods that use past studies, as Optuna samplers. The benchmarks compare with them."""
 
 from metatpe.baselines.rgpe import RGPESampler
 from metatpe.baselines.tstr import TSTRSampler

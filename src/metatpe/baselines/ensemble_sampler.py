@@ -81,8 +81,7 @@ class EnsembleSampler(PastSampler):
         """Choose a configuration once the start-up trials are done."""
         rng.random()  # MetaTPESampler's epsilon; without it, stored runs would differ
         past = self.past_in(moment.space)
-        # The smooth kernel, as the authors of these methods have it.
-        models = past.models(moment.objective_names, is_smooth=True)
+        models = past.models(moment.objective_names)
         every = range(len(past.names))
         study = observed(moment, models.encoder)
         own = fit_all(models.encoder, study.X, study.y)

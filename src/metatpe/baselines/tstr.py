@@ -28,16 +28,16 @@ class TSTRSampler(EnsembleSampler):
     used is drawn at random.
 
     Args:
-        sources: Past studies or tasks; none of them: a Gaussian process of the study alone. Their
-            objectives are matched by name where the study names the same ones, otherwise by order.
+        sources: Past studies or tasks. Without any, the model is a Gaussian process of the study
+            alone. Objectives are matched by name if both studies name them, otherwise by order.
         acquisition: "ehvi", the expected hypervolume improvement (with one objective the expected
             improvement), or "parego", that of a random scalarisation.
-        n_startup_trials: The number of first trials.
-        start: What the first trials evaluate: "portfolio" for configurations that serve the past
-            studies together (see `portfolio`), "draw" for the best ones of each in random order,
-            or "random". Without sources they are always random.
-        search_space: The parameters that the objective will ask for, if you want the first trials
-            to know them; otherwise they are learned from the trials.
+        n_startup_trials: The number of start-up trials.
+        start: What the first trials evaluate: "portfolio" for configurations that together do
+            well on the past studies (see `portfolio`), "draw" for the best ones of each in random
+            order, or "random". Without sources they are always random.
+        search_space: The parameters that the objective will ask for, so that the first trials can
+            use them; by default they are learned from the trials.
         seed: Makes the suggestions reproducible (not with ``n_jobs > 1``, as elsewhere in Optuna).
 
     Raises:
@@ -46,8 +46,8 @@ class TSTRSampler(EnsembleSampler):
     Example:
         >>> from metatpe import load_tasks
         >>> from metatpe.baselines import TSTRSampler
-        >>> sources = load_tasks("sqlite:///studies.db", "resnet-*")  # doctest: +SKIP
-        >>> sampler = TSTRSampler(sources, acquisition="ehvi", seed=0)  # doctest: +SKIP
+        >>> sources = load_tasks("sqlite:///studies.db", "resnet-*")
+        >>> sampler = TSTRSampler(sources, acquisition="ehvi", seed=0)
     """
 
     def _weigh(self, losses: Ints, n_pairs: int) -> Floats:

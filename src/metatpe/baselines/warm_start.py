@@ -30,10 +30,10 @@ class WarmStartSampler(PastSampler):
     them once. In a finite space no configuration is suggested twice while there is a new one.
 
     Args:
-        sources: Past studies or tasks; none of them: random search.
-        fraction: How much of each source is tried, the best of it.
-        search_space: The parameters that the objective will ask for, if you want the first trials
-            to know them; otherwise they are learned from the trials.
+        sources: Past studies or tasks; without any, this is random search.
+        fraction: The share of the best trials of each source that is tried.
+        search_space: The parameters that the objective will ask for, so that the first trials can
+            use them; by default they are learned from the trials.
         seed: Makes the suggestions reproducible (not with ``n_jobs > 1``, as elsewhere in Optuna).
 
     Raises:
@@ -43,8 +43,8 @@ class WarmStartSampler(PastSampler):
     Example:
         >>> from metatpe import load_tasks
         >>> from metatpe.baselines import WarmStartSampler
-        >>> sources = load_tasks("sqlite:///studies.db", "resnet-*")  # doctest: +SKIP
-        >>> sampler = WarmStartSampler(sources, seed=0)  # doctest: +SKIP
+        >>> sources = load_tasks("sqlite:///studies.db", "resnet-*")
+        >>> sampler = WarmStartSampler(sources, seed=0)
     """
 
     def __init__(

@@ -70,7 +70,7 @@ class _Bench(_Commands):
         "run": "bench:run",
         "table": "bench:table",
         "compact": "bench:compact",
-        "pruning": "bench:pruning",
+        "pruning": "bench_pruning:pruning",
         "reproduce": "reproduce:reproduce",
     }
 
@@ -84,7 +84,7 @@ def _without_types_of_flags(params: list[Any]) -> list[Any]:
 
 app = typer.Typer(
     cls=_Root,
-    help="Hyperparameter search that starts from what earlier searches learned.",
+    help="Hyperparameter search that learns from past Optuna studies.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",

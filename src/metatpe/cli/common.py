@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import json
+import math
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, NoReturn
 
 import optuna
@@ -47,17 +48,19 @@ Storage = Annotated[
     str,
     typer.Option(
         envvar="OPTUNA_STORAGE",
-        help="An Optuna storage: a URL such as `sqlite:///studies.db` or "
-        "`postgresql+psycopg://user@host/name`, `grpc://host:port`, or the path of a journal.",
+        help="An Optuna storage: a URL such as `sqlite:///studies.db` "
+        "or `postgresql+psycopg://user@host/name`, `grpc://host:port`, or a journal file.",
     ),
 ]
 Directions = Annotated[
     list[str] | None,
-    typer.Option(help="minimize or maximize, once per objective; minimize if none."),
+    typer.Option(help="minimize or maximize, once per objective; default: minimize."),
 ]
 Defaults = Annotated[
     list[str] | None,
-    typer.Option(metavar="NAME=VALUE", help="A parameter that past studies had fixed."),
+    typer.Option(
+        metavar="NAME=VALUE", help="Value of a parameter that was fixed in past studies."
+    ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
@@ -122,17 +125,25 @@ def require_name(study: str) -> None:
 
 
 def print_json(value: Any) -> None:
-    """Print a value as JSON; a distribution as Optuna has it."""
+    """Print a value as JSON; a distribution as Optuna has it, and NaN and infinities as text.
+
+    JSON has no such numbers, and other programs refuse a document that has one.
+    """
     # A reader of JSON knows escapes for all characters, but not those of a stream that has no ü.
     is_unicode = (sys.stdout.encoding or "utf-8").lower().startswith("utf")
-    text = json.dumps(value, indent=2, ensure_ascii=not is_unicode, default=_plain)
+    text = json.dumps(_plain(value), indent=2, ensure_ascii=not is_unicode, allow_nan=False)
     print(visible_json(text))
 
 
 def _plain(value: Any) -> Any:
+    """Return a value in what JSON has."""
     if isinstance(value, BaseDistribution):
-        return json.loads(optuna.distributions.distribution_to_json(value))
-    raise TypeError(f"{value!r} is not for JSON")
+        return _plain(json.loads(optuna.distributions.distribution_to_json(value)))
+    if isinstance(value, Mapping):
+        return {key: _plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def need(extra: str, *modules: str) -> None:

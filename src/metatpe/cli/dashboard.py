@@ -22,16 +22,19 @@ _SECONDS = 10.0  # between two looks at the studies, at least
 
 def dashboard(
     storage: Storage,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0: any that is free.")] = 8080,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port of the server; 0 uses any free port.")
+    ] = 8080,
     host: Annotated[
-        str, typer.Option(help="Where to listen; `0.0.0.0` lets other machines in.")
+        str,
+        typer.Option(help="Address of the server; `0.0.0.0` allows other machines to connect."),
     ] = "localhost",
 ) -> None:
-    """Open optuna-dashboard on a storage, with plots of what was transferred.
+    """Open optuna-dashboard on a storage, with plots of the transfer.
 
-    Every study that the sampler has tuned gets a note, and on its first page plots of its
-    progress, of the weights of past studies, and of the importances. They are brought up to date
-    while the command runs. Ctrl-C ends it. Needs the extra `viz`.
+    Every study that was tuned with past studies gets a note and plots of its progress, the weights
+    of past studies and the importances. They are updated while the command runs. Ctrl-C ends it.
+    Needs the extra `viz`.
 
     Example: `metatpe dashboard --storage sqlite:///studies.db --port 8080`
     """
@@ -79,4 +82,4 @@ def _keep_up(storage: BaseStorage) -> None:
             try:
                 publish_all(storage)
             except (ValueError, OptunaError):
-                continue  # the storage is away, or a study was deleted; there is a next time
+                continue  # storage unavailable or study deleted; try again at the next update

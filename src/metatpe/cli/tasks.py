@@ -67,19 +67,19 @@ def tasks(
         str | None,
         typer.Option(
             metavar="STUDY | FILE.py:FUNCTION | FILE",
-            help="Compare with a study of the storage, with an objective, or with a file that has "
-            "one parameter per line, such as `lr:log:1e-5:1e-1`.",
+            help="Compare with a study of the storage, an objective (`train.py:objective`), or a "
+            "file with one parameter per line, such as `lr:log:1e-5:1e-1`.",
         ),
     ] = None,
     default: Defaults = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show the studies of a storage, and what of them could help another one.
+    """Show the studies of a storage, and how much of each a new study can use.
 
-    With `--like`: which parameters each past study shares with the new one, which are dropped or
-    lacking, how many values lie outside of its ranges, and how many observations remain. The new
-    study need not exist. An objective is called to see what it asks for, and stopped when it has
-    not asked for another parameter for five seconds; nothing is stored.
+    `--like` shows which parameters each past study shares with the new one, which are dropped or
+    missing, how many values lie outside the new ranges, and how many trials remain. The new study
+    need not exist. An objective is called to see which parameters it asks for. It is stopped
+    after five seconds without a new parameter, and nothing is stored.
 
     Examples:
 
@@ -163,17 +163,18 @@ def _table_of_what_is_left(found: Sequence[Summary], like: str) -> Table:
         elif not s.left_out:
             rows.append([s.study, f"{s.observations}", f"unknown: {like} has no trials yet"])
     columns = ["past study", "remain", "shared", "outside", "dropped", "lacking"]
-    return table_of(columns, rows, Text(f"What is left in the space of {like}"))
+    return table_of(columns, rows, Text(f"Trials of past studies that can be used for {like}"))
 
 
 # similarity -----------------------------------------------------------------------------------
 
 
 def similarity(storage: Storage, names: Names = None, as_json: AsJson = False) -> None:
-    """Show how alike the studies of a storage are: 1 if their best regions are the same, 0 if not.
+    """Show how similar the studies of a storage are: 1 if their best regions are the same.
 
-    Each row compares a study with the others, on its own most important parameters. A star marks
-    a study with one or two good observations, too few to rely on its row.
+    A similarity of 0 means that the best regions do not overlap. Each row compares a study with
+    the others on its own most important parameters. A star marks a study with only one or two
+    good trials; do not rely on its row.
 
     Example: `metatpe similarity --storage sqlite:///studies.db 'resnet-*'`
     """
@@ -240,7 +241,9 @@ def _starred(task: Task) -> str:
 
 
 def import_(
-    file: Annotated[Path, typer.Argument(help="A CSV file with a header, one row an evaluation.")],
+    file: Annotated[
+        Path, typer.Argument(help="A CSV file with a header and one row per evaluation.")
+    ],
     storage: Storage,
     study: Annotated[str, typer.Option(help="The name of the new study.")],
     objective: Annotated[list[str], typer.Option(help="A column to optimise; may be repeated.")],
@@ -249,26 +252,28 @@ def import_(
         list[str] | None,
         typer.Option(
             metavar="NAME:KIND[:LOW:HIGH]",
-            help="What is known of a parameter: `lr:log`, `depth:int:1:8`, `act:relu|tanh`; kinds "
-            "are float, log, int, logint and choice. The rest is inferred.",
+            help="Type and range of a parameter: `lr:log`, `depth:int:1:8`, `act:relu|tanh`. The "
+            "types are float, log, int, logint and choice. The rest is inferred.",
         ),
     ] = None,
     ignore: Annotated[
-        list[str] | None, typer.Option(metavar="COLUMN", help="A column that is no parameter.")
+        list[str] | None, typer.Option(metavar="COLUMN", help="A column that is not a parameter.")
     ] = None,
     rows: Annotated[
-        int | None, typer.Option(min=2, help="Write at most so many rows, evenly spread.")
+        int | None, typer.Option(min=2, help="Write at most this many rows, evenly spaced.")
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show, and write nothing.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show the table and write nothing.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Turn a CSV file of earlier runs into an Optuna study.
 
-    What is not given about the parameters is inferred and shown before anything is written. Rows
-    without a value of an objective have failed, and are left out.
+    Types and ranges that you do not give are inferred and shown before anything is written. Rows
+    without a value for an objective are left out as failed.
 
     Example: `metatpe import runs.csv --storage sqlite:///studies.db --study old --objective error
-    --direction minimize --param lr:log`
+    --objective seconds --param lr:log`
     """
     with plain_failures():
         require_name(study)
@@ -341,7 +346,8 @@ class _Understood:
         console.print(table_of(["column", "is", ""], rows))
         for name, what in self._suspects().items():
             say(
-                f"{name!r} looks like {what}; if it is no parameter, add --ignore {quote(name)}.",
+                f"{name!r} looks like {what}; if it is not a parameter, add "
+                f"--ignore {quote(name)}.",
                 err=True,
             )
 

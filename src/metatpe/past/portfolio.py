@@ -54,7 +54,7 @@ from metatpe.tpe.pareto import order
 
 _N_DIRECTIONS = 64
 _LEAST_GAIN = 0.01
-_N_BEST = 200  # candidates out of the past tasks, but at least one of each up to `_MAX_BEST`
+_N_BEST = 200  # candidates from the past tasks, but at least one of each up to `_MAX_BEST`
 _MAX_BEST = 500
 _MAX_ENTRIES = 1 << 21  # of (tasks, directions, candidates) at a time
 
@@ -93,11 +93,11 @@ def portfolio(
     *,
     space: Mapping[str, BaseDistribution] | Space | None = None,
 ) -> list[Member]:
-    """Return configurations that together serve past studies, the most useful one first.
+    """Return configurations that together do well on past studies, the most useful one first.
 
     Args:
         tasks: Past studies or tasks, all with the same number of objectives.
-        k: How many configurations at most. There are fewer where another one adds nothing.
+        k: The largest number of configurations. There are fewer if another one adds nothing.
         space: The space of the new study, where it differs from those of the past.
 
     Raises:

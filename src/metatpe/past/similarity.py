@@ -28,7 +28,7 @@ def gamma_similarity(
         b: Another task; its space may differ.
         gamma: The fraction of observations that count as good.
         eta: The larger, the fewer parameters are compared.
-        n_mc_samples: Points at which the densities are compared, where that is not exact anyway.
+        n_mc_samples: Number of points at which densities are compared, if it is not exact.
 
     Example:
         >>> rows = {"x": [i / 10 for i in range(10)], "loss": list(range(10))}

@@ -1,4 +1,4 @@
-r"""The first configurations of a study, out of the past.
+r"""Warm starts: the first configurations of a study, from past tasks.
 
 The portfolio: configurations that serve the past tasks together (`past.portfolio`).
 

@@ -279,7 +279,8 @@ class Task:
         A file that ``study.trials_dataframe().to_csv()`` wrote is understood, too.
 
         Example:
-            >>> Task.from_csv("runs.csv", objectives="error")  # doctest: +SKIP
+            >>> Task.from_csv("runs.csv", objectives=["error", "cost"])
+            Task('runs', 2 observations, 2 parameters, 2 objectives)
         """
         from metatpe.past.read.frames import read_csv
         from metatpe.past.read.tables import task_of
@@ -368,7 +369,9 @@ class Task:
             ValueError: A value is of another kind than the parameter's own ones.
 
         Example:
-            >>> task.with_defaults({"momentum": 0.9})  # doctest: +SKIP
+            >>> task = Task.from_csv("runs.csv", objectives=["error", "cost"])
+            >>> task.with_defaults({"momentum": 0.9}).configuration(0)
+            {...'momentum': 0.9}
         """
         distributions = self.space.distributions
         numbers = dict(zip(distributions, self.numbers.T, strict=True))

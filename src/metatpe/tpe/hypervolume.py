@@ -60,7 +60,7 @@ def standard_error(curves: Floats) -> Floats:  # (s, n) -> (n,)
     """Return the standard error over the runs; NaN for a single one, which has no spread.
 
     Args:
-        curves: One row a run.
+        curves: One row per run.
 
     Example:
         >>> standard_error(np.array([[1.0, 2.0], [3.0, 2.0]]))

@@ -225,7 +225,7 @@ def test_every_kind_of_column_of_pandas_is_read() -> None:
         ("", r"runs\.csv is empty"),
         ("x,error\n", r"runs\.csv has a header but no rows"),
         ("x,x,error\n1,2,3\n", r"has more than one column 'x'; rename"),
-        ("x,err\n1,2\n", r"runs\.csv has no column 'error'; close are \['err'\]"),
+        ("x,err\n1,2\n", r"runs\.csv has no column 'error'; similar names are \['err'\]"),
         ("x,error\n1,2\n3\n", r"row 2 has 1 cells, but the header names 2"),
         ('x,error\n\n1,2\n"3"\n', r"row 2 has 1 cells, but the header names 2"),
         ("x,error\n1,2,3\n", r"row 1 has 3 cells, but the header names 2"),
@@ -241,7 +241,7 @@ def test_every_kind_of_column_of_pandas_is_read() -> None:
         ),
         (
             'x,error\n1,2\n"3,4\n5,6\n7",8\n',
-            r'a cell of row 2 goes on for 3 lines.*a " is',
+            r'a cell of row 2 spans 3 lines.*a " is',
         ),
         ('x,error\n1,2\n"3"5,4\n', r'expected after.*a " is missing, or there is one too many'),
     ],
@@ -273,9 +273,9 @@ def test_a_file_that_is_no_csv_is_refused(content: bytes, message: str, tmp_path
     [
         ("log", (0.0, 1.0), "a log scale needs positive values, but there is 0"),
         ("logint", (0, 1), "starts at 1, not at 0"),
-        ("int", (0.5, 2.0), "no range of whole numbers"),
+        ("int", (0.5, 2.0), "not a range of whole numbers"),
         ("int", (0, 0.5, 2), r"'x' has 0\.5, which is not in IntDistribution"),
-        ("bool", (0, 1), "'bool' is no kind of parameter; they are float, log, int"),
+        ("bool", (0, 1), "'bool' is not a parameter type; the types are float, log, int"),
         ("float", ("a", "b"), "'x' has numbers, but row 1 has 'a'"),
         (FloatDistribution(0, 1), (0.5, 3.0), r"'x' has 3, which is not in FloatDistribution"),
         (FloatDistribution(0, 1, step=0.25), (0.3,), r"'x' has 0\.3, which is not in"),
@@ -303,7 +303,7 @@ def test_bad_directions_are_refused(directions: Any, message: str) -> None:
 def test_a_stray_quote_does_not_swallow_rows(tmp_path: Path) -> None:
     rows = [f"{i},relu,{i / 7}" for i in range(200)]
     rows[20], rows[180] = '20,"relu,0.1', '180,relu",0.2'
-    with pytest.raises(ValueError, match=r"a cell of row 21 goes on for 161 lines"):
+    with pytest.raises(ValueError, match=r"a cell of row 21 spans 161 lines"):
         csv_task(tmp_path, "\n".join(["x,act,error", *rows]))
 
 

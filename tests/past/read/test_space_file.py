@@ -43,8 +43,10 @@ def test_distributions_as_optuna_writes_them(path: Path) -> None:
         ("lr:log\n", "line 1: 'lr:log' has no range; write lr:float:0:1."),
         (
             "x:int:1:2\nlr:logarithmic:1:2",
-            "line 2: 'lr:logarithmic:1:2': 'logarithmic' is no kind",
+            "line 2: 'lr:logarithmic:1:2': 'logarithmic' is not a type",
         ),
+        ("\x1b[31m", "write \\x1b[31m:float:0:1."),
+        ("\x1b[31m:int:2:1", "line 1: \\x1b[31m: "),
         ('{"lr": 1}', "is not an object of Optuna's distributions"),
         ('{"lr": ', "is not an object of Optuna's distributions"),
     ],

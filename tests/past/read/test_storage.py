@@ -137,7 +137,7 @@ def test_reading_makes_no_tables_in_the_database_of_somebody_else(tmp_path: Path
     with sqlite3.connect(path) as connection:
         connection.execute("create table people (name)")
     before = path.read_bytes()
-    with pytest.raises(StorageError, match=r"other\.db is no storage of Optuna"):
+    with pytest.raises(StorageError, match=r"other\.db is not an Optuna storage"):
         load_tasks(f"sqlite:///{path}")
     assert path.read_bytes() == before
 
@@ -147,7 +147,7 @@ def test_reading_makes_no_tables_in_an_empty_postgresql(postgres_url: str) -> No
     url = postgres_url.replace("postgresql+psycopg://", "postgresql://")
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("create database empty")
-    with pytest.raises(StorageError, match="is no storage of Optuna"):
+    with pytest.raises(StorageError, match="is not an Optuna storage"):
         load_tasks(postgres_url.replace("/postgres?", "/empty?"))
     with psycopg.connect(url.replace("/postgres?", "/empty?")) as connection:
         tables = connection.execute("select * from pg_tables where schemaname = 'public'")

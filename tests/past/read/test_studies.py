@@ -9,7 +9,9 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution
 from optuna.storages import BaseStorage, InMemoryStorage
 from studies import TWO, past_study
 
-from metatpe import Space, load_tasks
+from metatpe import Space, Task, load_tasks
+from metatpe.past.read.studies import as_tasks
+from metatpe.past.read.summary import store_task
 
 UNIT = FloatDistribution(0, 1)
 
@@ -80,9 +82,12 @@ def test_a_study_without_parameters_is_left_out(caplog: pytest.LogCaptureFixture
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        ("resnet-3", r"no study is called 'resnet-3'; close are \['resnet-\d', 'resnet-\d'\]"),
+        (
+            "resnet-3",
+            r"no study is called 'resnet-3'; similar names are \['resnet-\d', 'resnet-\d'\]",
+        ),
         ("xyz*", r"no study is called 'xyz\*'; the storage has \['fresh', 'resnet-1', "),
-        (["vgg", "vg"], r"no study is called 'vg'; close are \['vgg'\]"),
+        (["vgg", "vg"], r"no study is called 'vg'; similar names are \['vgg'\]"),
     ],
 )
 def test_an_unknown_name_is_refused_with_the_close_ones(
@@ -171,7 +176,9 @@ def test_the_new_study_may_be_given_by_its_space(shared: BaseStorage) -> None:
 
 
 def test_a_new_study_that_is_not_there_is_explained(shared: BaseStorage) -> None:
-    with pytest.raises(ValueError, match=r"like='sam': no study is called 'sam'; close are") as e:
+    with pytest.raises(
+        ValueError, match=r"like='sam': no study is called 'sam'; similar names are"
+    ) as e:
         load_tasks(shared, like="sam")
     assert "Give the new study itself, its search space as a dictionary" in str(e.value)
     with pytest.raises(ValueError, match="like must be a study, the name of one, or a search"):
@@ -215,3 +222,19 @@ def test_studies_of_one_name_with_waiting_trials_are_not_the_same(tmp_path: Path
     for study in (past, new):
         study.enqueue_trial({"x": 0.5})  # which has not begun
     assert [task.name for task in load_tasks(url, "same", like=new)] == ["same"]
+
+
+def test_a_task_is_stored_as_a_study_with_the_values_of_its_objectives() -> None:
+    X, losses = np.array([[0.1], [0.9]]), np.array([[0.0, -2.0], [1.0, 0.0]])
+    task, storage = Task("old", Space({"x": UNIT}), X=X, losses=losses), InMemoryStorage()
+    store_task(task, storage, "new", ["minimize", "maximize"], rows=[0, 1], step=lambda n: None)
+    trials = optuna.load_study(study_name="new", storage=storage).trials
+    assert repr([t.values for t in trials]) == "[[0.0, 2.0], [1.0, 0.0]]"  # and no -0.0
+
+
+def test_sources_with_one_name_get_names_of_their_own() -> None:
+    X, losses = np.array([[0.1], [0.9]]), np.array([[0.0], [1.0]])
+    tasks = [Task(name, Space({"x": UNIT}), X=X, losses=losses) for name in ("a", "a", "target")]
+    names = [task.name for task in as_tasks(tasks)]
+    assert names[0] == "a"
+    assert len({*names, "target"}) == 4

@@ -132,8 +132,8 @@ def _check_quotes(row: Sequence[str], separator: str, i: int, source: str) -> No
         lines = cell.split("\n")
         if any(line.count(separator) == len(row) - 1 for line in lines[1:-1]):
             raise ValueError(
-                f"{source}: a cell of row {i} goes on for {len(lines)} lines, which look like "
-                'rows; a " is missing, or there is one too many.'
+                f"{source}: a cell of row {i} spans {len(lines)} lines that look like rows; "
+                'a " is missing, or there is one too many.'
             )
 
 

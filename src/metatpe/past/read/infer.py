@@ -97,7 +97,7 @@ def _check_known(names: Iterable[str], columns: Mapping[str, Column], source: st
     for name in names:
         if name not in columns:
             close = difflib.get_close_matches(name, columns, n=3)
-            hint = f"close are {close}" if close else f"it begins with {list(columns)[:5]}"
+            hint = f"similar names are {close}" if close else f"it begins with {list(columns)[:5]}"
             raise ValueError(f"{source} has no column {name!r}; {hint}.")
 
 
@@ -228,7 +228,9 @@ def distribution(kind: str, low: float, high: float, name: str) -> BaseDistribut
         ValueError: There is no such kind, or the range does not fit it.
     """
     if kind not in KINDS[:-1]:
-        raise ValueError(f"{name}: {kind!r} is no kind of parameter; they are {', '.join(KINDS)}.")
+        raise ValueError(
+            f"{name}: {kind!r} is not a parameter type; the types are {', '.join(KINDS)}."
+        )
     if not (math.isfinite(low) and math.isfinite(high)):
         raise ValueError(f"{name}: a range needs two finite numbers, not {low:g} and {high:g}.")
     if low > high:
@@ -236,7 +238,7 @@ def distribution(kind: str, low: float, high: float, name: str) -> BaseDistribut
     is_log = kind.startswith("log")
     if kind in ("int", "logint"):
         if low != int(low) or high != int(high):
-            raise ValueError(f"{name}: {low:g} to {high:g} is no range of whole numbers.")
+            raise ValueError(f"{name}: {low:g} to {high:g} is not a range of whole numbers.")
         if is_log and low < 1:
             raise ValueError(f"{name}: a log scale of whole numbers starts at 1, not at {low:g}.")
         return require_range(name, IntDistribution(int(low), int(high), log=is_log))
@@ -272,7 +274,7 @@ def parse_parameter(text: str) -> tuple[str, Given]:
     if len(rest) == 1 and "|" in rest[0]:
         return name, CategoricalDistribution([parse_value(part) for part in rest[0].split("|")])
     if rest[0] not in KINDS:
-        raise ValueError(f"{text!r}: {rest[0]!r} is no kind; they are {', '.join(KINDS)}.")
+        raise ValueError(f"{text!r}: {rest[0]!r} is not a type; the types are {', '.join(KINDS)}.")
     if len(rest) == 1:
         return name, rest[0]
     try:

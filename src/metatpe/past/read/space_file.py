@@ -20,6 +20,7 @@ from optuna.distributions import BaseDistribution, json_to_distribution
 
 from metatpe.past.read.infer import parse_parameter
 from metatpe.space import Space
+from metatpe.text import on_one_line, visible
 
 
 def read_space(path: Path) -> Space:
@@ -46,9 +47,10 @@ def _from_lines(path: Path, text: str) -> dict[str, BaseDistribution]:
         try:
             name, distribution = parse_parameter(line)
         except ValueError as error:
-            raise ValueError(f"{path}, line {i}: {error}") from None
+            raise ValueError(visible(f"{path}, line {i}: {error}")) from None
         if not isinstance(distribution, BaseDistribution):
-            raise ValueError(f"{path}, line {i}: {line!r} has no range; write {name}:float:0:1.")
+            example = f"{on_one_line(name)}:float:0:1"
+            raise ValueError(f"{path}, line {i}: {line!r} has no range; write {example}.")
         found[name] = distribution
     return found
 

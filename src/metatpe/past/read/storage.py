@@ -25,10 +25,10 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from optuna.exceptions import ExperimentalWarning, StorageInternalError
-from optuna.storages import BaseStorage, GrpcStorageProxy, JournalStorage, RDBStorage
+from optuna.storages import BaseStorage, JournalStorage, RDBStorage
 from optuna.storages.journal import JournalFileBackend
 
-from metatpe.study.access import as_storage
+from metatpe.study.access import PunctualProxy, as_storage
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import URL
@@ -127,12 +127,12 @@ def _open_proxy(url: str) -> BaseStorage:
         raise StorageError(f"{masked(url)} is not a gRPC proxy; write grpc://host:port.")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ExperimentalWarning)
-        proxy = GrpcStorageProxy(host=host, port=port)
-    try:
+        proxy = PunctualProxy(host=host, port=port)
+    with contextlib.suppress(ConnectionError):
         proxy.wait_server_ready(timeout=_SECONDS)
-    except ConnectionError:
-        raise StorageError(f"no gRPC proxy answers at {masked(url)}.") from None
-    return proxy
+        if proxy.answers(_SECONDS):
+            return proxy
+    raise StorageError(f"no gRPC proxy answers at {masked(url)}.")
 
 
 def _open_database(url: str, *, create: bool) -> BaseStorage:
@@ -216,8 +216,8 @@ def _kind_of_ending(path: Path) -> str:
         if path.suffix in endings:
             return kind
     raise StorageError(
-        f"there is no file {path}, and its ending does not say what to make; "
-        "call it .db (SQLite) or .log (a journal), or give a URL such as sqlite:///studies.db."
+        f"there is no file {path}, and its suffix does not say what to create; "
+        "use .db (SQLite) or .log (a journal), or give a URL such as sqlite:///studies.db."
     )
 
 
@@ -243,7 +243,7 @@ def _missing_driver(name: str, error: ImportError) -> str:
 def _sentence(name: str, error: BaseException) -> str:
     reason = _reason(error)
     if "version_info" in reason:
-        return f"{masked(name)} is no storage of Optuna: it has no tables for studies."
+        return f"{masked(name)} is not an Optuna storage: it has no tables for studies."
     secrets = [found["secret"] for p in _PASSWORDS for found in p.finditer(name)]
     for secret in filter(None, secrets):
         reason = reason.replace(secret, "***")

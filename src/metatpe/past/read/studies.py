@@ -32,7 +32,7 @@ def load_tasks(
     like: Study | str | Space | Mapping[str, BaseDistribution] | None = None,
     defaults: Mapping[str, Any] | None = None,
 ) -> list[Task]:
-    """Read past studies out of an Optuna storage.
+    """Read past studies from an Optuna storage.
 
     Args:
         storage: A storage URL such as ``"sqlite:///studies.db"``, ``"grpc://host:port"`` for
@@ -55,7 +55,8 @@ def load_tasks(
             down, locked or damaged.
 
     Example:
-        >>> sources = load_tasks("sqlite:///studies.db", "resnet-*")  # doctest: +SKIP
+        >>> load_tasks("sqlite:///studies.db", "resnet-*")
+        [Task('resnet-18', ...), Task('resnet-50', ...)]
     """
     opened = open_storage(storage)  # once for all studies
     new = target_of(opened, like)
@@ -121,8 +122,8 @@ def as_tasks(sources: Sequence[Study | Task]) -> list[Task]:
         task = Task.from_study(source) if isinstance(source, Study) else source
         if len(task) < 2:
             raise ValueError(
-                f"source {task.name!r} has one observation, and good and bad cannot be told "
-                "apart with fewer than two; leave it out."
+                f"source {task.name!r} has one observation, but at least two are needed to tell "
+                "good from bad; leave it out."
             )
         tasks.append(task)
     names = own_names([task.name for task in tasks], (TARGET, REST))
@@ -154,7 +155,7 @@ def study_names(storage: BaseStorage, names: str | Sequence[str]) -> list[str]:
 def no_study(name: str, stored: Sequence[str]) -> str:
     """Return a sentence about a name that no study has: which are close, or which there are."""
     if close := difflib.get_close_matches(name, stored, n=3):
-        return f"no study is called {name!r}; close are {close}."
+        return f"no study is called {name!r}; similar names are {close}."
     if not stored:
         return f"no study is called {name!r}; the storage has no study."
     more = f" and {len(stored) - _N_NAMED} more" if len(stored) > _N_NAMED else ""

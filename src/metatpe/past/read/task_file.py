@@ -89,7 +89,9 @@ def _parts(
         header = json.loads(text)
         shapes = {name: _shape(shape) for name, shape in header.pop("arrays", [])}
     except (ValueError, TypeError, AttributeError, RecursionError):
-        raise ValueError(f"{path} is not a task that metatpe saved: its header is odd.") from None
+        raise ValueError(
+            f"{path} is not a task that metatpe saved: its header is invalid."
+        ) from None
     if odd := sorted((header.keys() ^ keys) | ((shapes.keys() - optional) ^ arrays)):
         raise ValueError(f"{path} is a saved task with unknown or missing parts: {odd}.")
     sizes = {name: math.prod(shape) for name, shape in shapes.items()}
