@@ -140,10 +140,12 @@ def test_of_many_past_tasks_each_gives_fewer_to_the_reserve(rng: np.random.Gener
     assert len(draw(many, 5).configurations) == 40 * (1 + 16)
 
 
-def test_stored_values_are_handed_out_to_the_last_digit() -> None:
+def test_stored_values_are_handed_out_to_the_last_digit(rng: np.random.Generator) -> None:
     space = {"x": FloatDistribution(1e-6, 1e3, log=True), "n": IntDistribution(1, 10**6, log=True)}
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
     for i in range(40):
+        # Uniform, not log-uniform as the sampler's own, which may survive decoding.
+        study.enqueue_trial({"x": float(rng.uniform(0.1, 100.0))})
         study.tell(study.ask(space), float(i))
     stored = [trial.params for trial in study.trials]
     start = draw([Task.from_study(study)], 5)
@@ -161,6 +163,18 @@ def test_a_trial_tries_its_own_then_an_entry_of_the_reserve_that_is_its_own_too(
     assert list(dict.fromkeys(start.order_for(0))) == [0, 3, 4, 5, 6, 7, 8, 1, 2]
     assert list(dict.fromkeys(start.order_for(1))) == [1, 4, 3, 5, 6, 7, 8, 2]
     assert list(dict.fromkeys(start.order_for(2))) == [2, 5, 3, 4, 6, 7, 8]
+
+
+@pytest.mark.parametrize("n_served", [0, 1, 3, 5])
+def test_trials_that_collided_have_disjoint_parts_of_the_reserve_that_make_up_all_of_it(
+    n_served: int,
+) -> None:
+    start = Start(5, numbers(*range(27)), n_served=n_served)
+    orders = [start.order_for(index, has_collided=True) for index in range(5)]
+    n_own = [len(range(5 + (index - n_served) % 5, 27, 5)) for index in range(5)]
+    parts = [order[1 : 1 + n] for order, n in zip(orders, n_own, strict=True)]
+    assert sorted(i for part in parts for i in part) == list(range(5, 27))
+    assert all(set(order) >= set(range(5, 27)) for order in orders)
 
 
 def test_a_start_with_fewer_configurations_than_trials_tries_what_there_is() -> None:

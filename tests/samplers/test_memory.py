@@ -31,7 +31,7 @@ from studies import (
 from metatpe import Space, Task
 from metatpe.samplers import base
 from metatpe.samplers.base import PastSampler
-from samplers.five import Make, pasts
+from samplers.five import Make, learning, pasts
 
 # A second study ----------------------------------------------------------------------------------
 
@@ -65,6 +65,27 @@ def test_a_used_sampler_with_sources_suggests_what_a_fresh_one_would(make: Make)
     suggestions(used, 5)
     assert suggestions(used, 5, space=GRID) == suggestions(seeded(make, 2), 5, space=GRID)
     assert suggestions(used, 5) == suggestions(seeded(make, 2), 5)
+
+
+@learning
+def test_a_used_sampler_starts_a_study_whose_objectives_have_other_names_as_a_fresh_one_would(
+    make: Make,
+) -> None:
+    def first_five(sampler: PastSampler, names: list[str]) -> list[Params]:
+        study = new_study(sampler)
+        study.set_metric_names(names)
+        return evaluate(study, 5, space=SQUARE)
+
+    def uneven(params: Params) -> list[float]:
+        return [params["x"] ** 2, (1.0 - params["x"]) ** 4 + abs(params["y"] - 0.3)]
+
+    sources = pasts(2, losses=uneven, space=SQUARE)
+    for source in sources:
+        source.set_metric_names(["error", "time"])
+    used = make(sources)
+    first_five(used, ["error", "time"])
+    other = first_five(used, ["time", "error"])
+    assert other == first_five(make(sources), ["time", "error"])
 
 
 def test_two_studies_that_take_turns_do_not_confuse_a_sampler(make: Make) -> None:

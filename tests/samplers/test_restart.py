@@ -60,6 +60,14 @@ def test_a_past_that_fits_causes_no_restart(seed: int) -> None:
     assert len(starts(study)) == 5
 
 
+def test_without_the_rule_new_a_reversed_past_still_causes_a_restart() -> None:
+    sampler = MetaTPESampler(reversed_past(), seed=0)
+    sampler.rules = replace(sampler.rules, new=False)
+    study = new_study(sampler)
+    evaluate(study, 25, space=SQUARE)
+    assert "reversed" in [r.reason for r in transfer_history(study)]
+
+
 def test_a_restart_that_turns_out_bad_costs_one_trial_and_no_warning(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

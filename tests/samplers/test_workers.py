@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,7 @@ import optuna
 import pytest
 from optuna.distributions import BaseDistribution, IntDistribution
 from optuna.study import Study
-from optuna.trial import TrialState, create_trial
+from optuna.trial import FrozenTrial, TrialState, create_trial
 from studies import (
     GRID,
     ONE,
@@ -23,12 +25,22 @@ from studies import (
     start_python,
     two_losses,
 )
+from workers import BLOCKS
 
 from metatpe import MetaTPESampler, Space, transfer_history
 from metatpe.baselines import WarmStartSampler
 from metatpe.past.read.storage import open_storage
-from metatpe.study.record import start_of
-from samplers.five import EVERY, LEARNING, Make, modelling, pasts, with_and_without
+from metatpe.samplers import base
+from metatpe.study.record import read_plan, start_of
+from samplers.five import (
+    EVERY,
+    LEARNING,
+    Make,
+    learning,
+    modelling,
+    pasts,
+    with_and_without,
+)
 
 
 def in_square(trial: optuna.Trial) -> list[float]:
@@ -124,3 +136,64 @@ def test_workers_that_collided_choose_among_fewer_candidates(make: Make) -> None
 
     assert len(chosen(0)) == 1  # the best of all
     assert len(chosen(4)) >= 4
+
+
+class Lockstep:
+    """Lets threads go on together: each waits until all others are at the same place or done."""
+
+    def __init__(self, n: int) -> None:
+        self._n, self._n_waiting, self._round = n, 0, 0
+        self._changed = threading.Condition()
+
+    def wait(self) -> None:
+        with self._changed:
+            own, self._n_waiting = self._round, self._n_waiting + 1
+            self._go_on()
+            assert self._changed.wait_for(lambda: self._round > own, timeout=60)
+
+    def leave(self) -> None:
+        with self._changed:
+            self._n -= 1
+            self._go_on()
+
+    def _go_on(self) -> None:
+        if self._n_waiting == self._n:
+            self._n_waiting, self._round = 0, self._round + 1
+            self._changed.notify_all()
+
+
+@learning
+@pytest.mark.parametrize("n_ahead", [0, 1, 2])
+def test_start_up_trials_that_choose_in_lockstep_get_different_configurations(
+    make: Make, n_ahead: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sources = [past_study(space=BLOCKS, seed=i, n=30, name=f"past {i}") for i in range(2)]
+    study = new_study(sampler := make(sources, search_space=BLOCKS))
+    trials = [frozen_new(study) for _ in range(5)]
+    # The last ones were faster: the others see their choices, but not those of each other.
+    slow = trials[: 5 - n_ahead]
+    for trial in trials[5 - n_ahead :]:
+        sampler.sample_relative(study, trial, BLOCKS)
+    together, write = Lockstep(len(slow)), base.set_system_attributes
+
+    def write_together(*args: Any) -> None:
+        together.wait()  # all have chosen
+        write(*args)
+        together.wait()  # each will see what the others have written
+
+    def choose(trial: FrozenTrial) -> None:
+        copy = pickle.loads(pickle.dumps(sampler))
+        copy.sample_relative(study, trial, BLOCKS)
+        together.leave()
+
+    monkeypatch.setattr(base, "set_system_attributes", write_together)
+    with ThreadPoolExecutor(len(slow)) as pool:
+        list(pool.map(choose, slow))
+    planned = [read_plan(t) for t in study.trials]
+    assert len({str(plan.params) for plan in planned if plan}) == 5
+    assert len(starts(study)) == len(set(starts(study))) == 5
+
+
+def frozen_new(study: Study) -> FrozenTrial:
+    """Return a new trial that has not asked for anything yet."""
+    return study._storage.get_trial(study._storage.create_new_trial(study._study_id))

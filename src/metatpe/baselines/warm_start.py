@@ -19,6 +19,7 @@ from optuna.study import Study
 from metatpe.past.start import top
 from metatpe.past.task import Task
 from metatpe.samplers.base import PastSampler, require
+from metatpe.samplers.first import FirstTrials
 from metatpe.study.moment import Moment
 from metatpe.study.record import Plan
 
@@ -60,7 +61,8 @@ class WarmStartSampler(PastSampler):
         super().__init__(
             sources, n_startup_trials=0, start="random", search_space=search_space, seed=seed
         )
-        self._start = top(self._sources, fraction)
+        start = top(self._sources, fraction)
+        self.first_trials = FirstTrials(self._sources, start, has_portfolio=False)
 
     def propose(self, moment: Moment, rng: np.random.Generator) -> Plan:
         """Choose a random configuration once all warm starts were given out."""

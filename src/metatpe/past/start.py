@@ -52,15 +52,22 @@ class Start:
     n_drawn: int = 0  # configurations before the reserve
     n_served: int = 0  # trials that need no reserve
 
-    def order_for(self, index: int) -> list[int]:
+    def order_for(self, index: int, *, has_collided: bool = False) -> list[int]:
         """Return the configurations that trial `index` of the start tries, by their index.
 
         Its own, then the reserve, one entry of its own first, so that parallel trials try
         different ones; last those that belong to later trials.
+
+        Args:
+            index: Which of the n trials.
+            has_collided: Whether another trial has chosen the same at the same time. Two such
+                trials would go on choosing the same of the reserve, so each has a part of its own.
         """
         n, n_all = self.n, len(self.configurations)
-        own = n + max(0, index - self.n_served)
-        candidates = [index, own, *range(n, n_all), *range(index + 1, n)]
+        own = [n + max(0, index - self.n_served)]
+        if has_collided:
+            own = [*range(n + (index - self.n_served) % n, n_all, n)]
+        candidates = [index, *own, *range(n, n_all), *range(index + 1, n)]
         return [i for i in candidates if i < n_all and self.configurations[i].params]
 
 

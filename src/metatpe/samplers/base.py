@@ -16,7 +16,7 @@ import logging
 import os
 import threading
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, Self
 from weakref import WeakKeyDictionary
@@ -32,11 +32,12 @@ from metatpe.distributions import are_same
 from metatpe.gp.threads import one_thread
 from metatpe.html import table
 from metatpe.past.known import Past
-from metatpe.past.portfolio import Candidates, Member, Tried, joined_space
+from metatpe.past.portfolio import joined_space
 from metatpe.past.read.studies import as_tasks
-from metatpe.past.start import First, Start, draw, portfolio_start
+from metatpe.past.start import Start, draw
 from metatpe.past.task import Task
 from metatpe.recent import Recent
+from metatpe.samplers.first import FirstTrials, Portfolio
 from metatpe.samplers.guards import Rules
 from metatpe.space import Floats, Mask, Space
 from metatpe.study.access import (
@@ -46,7 +47,7 @@ from metatpe.study.access import (
     study_id,
 )
 from metatpe.study.history import History
-from metatpe.study.moment import Moment, RepeatingMoment
+from metatpe.study.moment import Moment, RepeatingMoment, ValueMoment
 from metatpe.study.record import Plan, Reason, read_plan, system_attributes, user_attributes
 from metatpe.text import visible
 from metatpe.words import counted
@@ -97,9 +98,12 @@ class PastSampler(BaseSampler):
         self._search_space = dict(search_space or {})
         self._sources = as_tasks(sources)
         self._n_objectives = {task.n_objectives for task in self._sources}
-        self._has_portfolio = start == "portfolio" and len(self._sources) > 0
         n = n_startup_trials
-        self._start = Start(n) if start == "random" else draw(self._sources, n)
+        self.first_trials = FirstTrials(
+            self._sources,
+            Start(n) if start == "random" else draw(self._sources, n),
+            has_portfolio=start == "portfolio",
+        )
         self._seed = None if seed is None else int(seed)
         self._cache = _Cache(self._sources)
 
@@ -142,18 +146,6 @@ class PastSampler(BaseSampler):
     def name(self) -> str:
         """What records call the sampler."""
         return type(self).__name__
-
-    @property
-    def has_warm_start(self) -> bool:
-        """Whether the first trials evaluate configurations of the past."""
-        return self._start.n > 0 and bool(self._start.configurations)
-
-    @property
-    def n_firsts(self) -> int:
-        """The number of first configurations that there may be, reserve included."""
-        return self._start.n * self._has_portfolio + max(
-            len(self._start.configurations), self._start.n
-        )
 
     # Random numbers ------------------------------------------------------------------------------
 
@@ -203,7 +195,7 @@ class PastSampler(BaseSampler):
             return fitted[param_name]
         rng = self.rng(trial, f"alone:{param_name}")
         with self._cache.lock, one_thread():
-            moment = RepeatingMoment(study, *self._read(study), trial, space)
+            moment = ValueMoment(study, *self._read(study), trial, space)
             if plan.origin in ("acquisition", "independent"):
                 return self.propose_value(moment, rng)
             return moment.values(rng.random(1))[param_name]
@@ -278,6 +270,12 @@ class PastSampler(BaseSampler):
         """Return the past tasks in a space."""
         return self._cache.pasts.get(space, lambda: Past(self._sources, space))
 
+    def cached_portfolio(
+        self, key: tuple[Space, tuple[str, ...]], make: Callable[[], Portfolio]
+    ) -> Portfolio:
+        """Return the portfolio for a space and objectives; `make` it the first time."""
+        return self._cache.portfolios.get(key, make)
+
     def warn_once(self, message: str) -> None:
         """Log a warning, unless it was logged before."""
         if message not in self._cache.warnings:
@@ -315,101 +313,13 @@ class PastSampler(BaseSampler):
         past = self.past_in(moment.space) if len(moment.space) else None
         for remark in past.remarks if past else ():
             self.warn_once(remark)
-        if self._start.configurations and (past is None or past.names):
-            return self._warm_start(moment)
-        if moment.history.n_observations < self._start.n:
+        if self.first_trials.has_past and (past is None or past.names):
+            return self.first_trials.plan(self, moment)
+        if moment.history.n_observations < self.first_trials.n:
             return self.random(moment, "random", "startup")
         return None
 
-    def _warm_start(self, moment: Moment) -> Plan | None:
-        """Return the trial's warm start; None if there is none."""
-        index = moment.start_index(self._start.n)
-        if index is not None:
-            start = self._start_in(moment, index)
-            order = start.order_for(index)
-            if not self.rules.reserve:
-                order = [index] if index < start.n_drawn else []
-            numbered = [(i, start.configurations[i]) for i in order]
-            found = self.first_fitting(moment, numbered)
-            if found is None and not self._knows_space(moment):
-                # It may still differ in parameters that running trials have not asked for yet.
-                found = self.first_fitting(moment, numbered, may_agree=True)
-            return found or self.random(moment, "random", "no_start_left")
-        index = moment.abandoned_start
-        if index is None or index >= self.n_firsts:
-            return None
-        abandoned = self._start_in(moment, index).configurations[index : index + 1]
-        return self.first_fitting(moment, [(index, first) for first in abandoned])
-
-    def _start_in(self, moment: Moment, index: int) -> Start:
-        """Return the start of trial `index`: with a portfolio, of the past tasks that fit.
-
-        Its space is theirs, with the ranges that the study has asked for: a branch that no trial
-        of the study has used yet has its parameters too.
-        """
-        if not self._has_portfolio:
-            return self._start
-        asked = moment.space.distributions
-        names = self.past_in(moment.space).names if asked else [t.name for t in self._sources]
-        known = joined_space([t for t in self._sources if t.name in names]).distributions
-        space = Space({**known, **{n: d for n, d in asked.items() if n in known}})
-
-        past, names = self.past_in(space), moment.objective_names
-        if not past.names:
-            return portfolio_start({}, self._start, [])
-        candidates, portfolio = self._cache.portfolios.get(
-            space, lambda: _portfolio_of(Candidates(past, names), self._start.n)
-        )
-        if not self.rules.listen:
-            return portfolio_start(dict(enumerate(portfolio)), self._start, portfolio)
-        # Trials that began before this one, but have not chosen yet, will take the next best ones:
-        # each knows which is its own, although it does not see what the others choose.
-        n_chosen = sum(i < self.n_firsts for i in moment.taken_starts)
-        n_ahead = max(0, index - n_chosen)
-        members = candidates.members(n_ahead + 1, [Tried(*one) for one in moment.tried])
-        own = dict(zip([index], members[n_ahead:], strict=False))
-        return portfolio_start(own, self._start, portfolio)
-
-    def first_fitting(
-        self,
-        moment: Moment,
-        numbered: Iterable[tuple[int, First]],
-        *,
-        may_agree: bool = False,
-    ) -> Plan | None:
-        """Return the first configuration that is free, new, and shares a parameter."""
-        space = moment.space
-        filling = moment.values(self.rng(moment.trial, "warm_start").random(len(space)))
-        for i, first in numbered:
-            if i in moment.taken_starts:
-                continue
-            if not len(space) and moment.is_given_to_others(first.params):
-                continue  # in a known space, new ones are told apart below
-            fitting = space.fit(first.params)
-            params = {**first.params, **filling, **fitting}
-            # A source without a shared parameter has nothing to start from.
-            if not len(space) or (
-                fitting and (may_agree or self._is_fresh(moment, params, fitting))
-            ):
-                return Plan("warm_start", first.reason, params, start=i, sources=first.sources)
-        return None
-
     # New configurations --------------------------------------------------------------------------
-
-    def _is_fresh(
-        self, moment: Moment, params: Mapping[str, Any], fitting: Mapping[str, Any]
-    ) -> bool:
-        """Return whether a first configuration is new, in a continuous space too.
-
-        One may have been enqueued by hand, as `metatpe suggest --enqueue` does.
-
-        Args:
-            moment: What the study knows.
-            params: A value for each parameter of its space.
-            fitting: Those that come from the past: of a branch, the ones that it uses.
-        """
-        whole, own = (moment.space.encode([part]) for part in (params, fitting))
-        return bool(moment.is_new(whole)[0]) and not moment.has(own[0])
 
     def only_new(self, moment: Moment, X: Floats, is_new: IsNew) -> Floats:  # (C, d) -> (k, d)
         """Return the candidates that are new, random ones where there are none."""
@@ -432,20 +342,16 @@ class PastSampler(BaseSampler):
             is_new = moment.is_new(X, complete_only=True)
         if is_new.any():
             return X[is_new]
-        if self._knows_space(moment) and not moment.fixed:
+        if self.knows_space(moment) and not moment.fixed:
             self.warn_once(
                 "every configuration of the space has been evaluated; repeats are allowed from "
                 "now on."
             )
         return X
 
-    def _knows_space(self, moment: Moment) -> bool:
+    def knows_space(self, moment: Moment) -> bool:
         """Return whether the space is all that the objective asks for, as far as one can tell."""
         return len(moment.space) > 0 and (bool(self._search_space) or moment.is_space_known)
-
-
-def _portfolio_of(candidates: Candidates, n: int) -> tuple[Candidates, list[Member]]:
-    return candidates, candidates.members(n)
 
 
 class _Cache:
@@ -457,7 +363,7 @@ class _Cache:
         self.lock = threading.RLock()
         self.entropy: tuple[int, int] | None = None  # (process, entropy)
         self.pasts: Recent[Space, Past] = Recent(n_spaces)
-        self.portfolios: Recent[Space, tuple[Candidates, list[Member]]] = Recent(_MAX_CACHED)
+        self.portfolios: Recent[tuple[Space, tuple[str, ...]], Portfolio] = Recent(_MAX_CACHED)
         self.warnings: set[str] = set()
         self._histories: WeakKeyDictionary[BaseStorage, Recent[int, History]] = WeakKeyDictionary()
         self._last_space: tuple[Mapping[str, BaseDistribution], Space] | None = None

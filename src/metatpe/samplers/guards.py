@@ -3,8 +3,9 @@ r"""Rules beyond the paper: each has a name and a switch for experiments.
 `benchmarks/guards.py --without NAME` measures what the sampler is worth without a rule, and
 docs/method/guards.md has the table. The guards protect a study from a past that does not fit.
 
-Silence. While the study has fewer than `MIN_GOOD` good observations after a warm start, the past
-has no weight. The paper keeps no column then, and every similarity is 1. But the best
+Silence. While the study has one or two good observations (fewer than `MIN_GOOD`) after a warm
+start, the past has no weight. Without any, as in a study whose first trials are still running, the
+past is all there is. The paper keeps no column then, and every similarity is 1. But the best
 configurations of the past have just been evaluated, and one or two good observations, most likely
 among them, resemble any past task.
 
@@ -20,7 +21,7 @@ well. Their order can. No past task gets more than its similarity.
 Turns. A configuration is chosen either with the task weights or by the study's own densities
 alone. Of the last choices of both kinds,
 
-    z = (mean level of own choices - mean level of weighed ones) / its standard deviation by chance
+    z = (mean rank of own choices - mean rank of weighed ones) / its standard deviation by chance
     the next choice is weighed with probability Phi(z + b),  Phi(b) = 3/4
 
 a Thompson draw with the benefit b of the doubt: three of four choices while nothing is known, and
@@ -73,7 +74,7 @@ class Rules:
     column: bool = True  # at least one column is kept (`tpe.importance`)
     marginals: bool = True  # candidates are drawn column by column (`tpe.acquisition`)
     proportion: bool = True  # more candidates from tasks of more weight (`tpe.acquisition`)
-    new: bool = True  # nothing is evaluated twice in a finite space (`base`, `study.moment`)
+    new: bool = True  # no configuration is evaluated twice (`base`, `study.moment`)
     # Guards.
     silence: bool = True  # `densities.is_silent`
     trust: bool = True  # `densities.weigh`
@@ -81,13 +82,13 @@ class Rules:
     restart: bool = True  # `meta_tpe._restart`
     widths: bool = True  # `densities.of_study`
     # The start and workers.
-    listen: bool = True  # results decide on the rest of a portfolio (`base`, `past.portfolio`)
-    reserve: bool = True  # more first configurations than trials (`base`, `past.start`)
+    listen: bool = True  # results decide on the rest of a portfolio (`first`, `past.portfolio`)
+    reserve: bool = True  # more first configurations than trials (`first`, `past.start`)
     fewer: bool = True  # after workers collide, fewer candidates (`densities`, `surrogate`)
     # TransferSampler.
-    alternate: bool = True  # half of the choices are made without the past
-    densities: bool = True  # densities choose where the models order the trials badly
-    ten: bool = True  # at most ten past tasks inform the models
+    alternate: bool = True  # half of the later choices are without the past (`transfer`)
+    densities: bool = True  # densities choose if models order badly (`transfer._doubt`)
+    ten: bool = True  # at most ten past tasks inform the models (`transfer._chosen`)
     plateaus: bool = True  # what has the same losses as its neighbours is not new (`gp.plateaus`)
 
     @classmethod

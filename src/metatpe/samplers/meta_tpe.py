@@ -21,6 +21,7 @@ from metatpe.samplers.base import (
     require_whole,
 )
 from metatpe.samplers.densities import N_EI_CANDIDATES, DensityRatio, judged
+from metatpe.samplers.first import first_fitting
 from metatpe.samplers.guards import (
     N_RESTART,
     N_TURNS,
@@ -31,7 +32,7 @@ from metatpe.samplers.guards import (
     may_restart,
 )
 from metatpe.space import Floats
-from metatpe.study.moment import Moment, RepeatingMoment
+from metatpe.study.moment import Moment, ValueMoment
 from metatpe.study.record import TARGET, Plan, Reason
 from metatpe.tpe.importance import ETA
 from metatpe.tpe.kernel import N_MC_SAMPLES
@@ -145,21 +146,21 @@ class MetaTPESampler(PastSampler):
     def propose(self, moment: Moment, rng: np.random.Generator) -> Plan:
         """Choose a configuration: lines 11 to 21 of Algorithm 2.
 
-        The start, lines 2 to 10, is `past.start.draw`.
+        Lines 2 to 4 are `past.start.draw`, lines 7 to 10 `FirstTrials.plan`.
         """
         if rng.random() < self._epsilon:  # lines 17 and 18: epsilon-greedy
             return self.random(moment, "epsilon", "epsilon")
-        if plan := self._restart(moment):  # a guard
+        if plan := self._restart(moment):  # rule `restart`
             return plan
         tpe, known = self._tpe, self.past_in(moment.space)
         past = tpe.of_past(known)  # line 6: both densities of each past task, made once
-        target = tpe.of_study(moment, past)  # line 13: sort the observations, both densities
-        weights, kept = tpe.weigh(  # line 16: Algorithm 1, and two guards
-            moment, target.good, past, has_start=self.has_warm_start
+        target = tpe.of_study(moment, past)  # line 13: sort and split; rules `front`, `widths`
+        weights, kept = tpe.weigh(  # line 16: Algorithm 1; rules `silence`, `trust`
+            moment, target.good, past, has_start=self.first_trials.has_past
         )
-        used, reason = self._take_turns(moment, weights, len(target.good))  # a guard
+        used, reason = self._take_turns(moment, weights, len(target.good))  # rule `turns`
         X = tpe.candidates(moment, [target, *past.tasks], used, rng=rng)  # lines 14 and 15
-        X = self.only_new(moment, X, moment.is_new)
+        X = self.only_new(moment, X, moment.is_new)  # rule `new`
         best = X[np.argmax(past.score(target, used, X, rng=rng))]  # line 20
         return Plan(
             "acquisition",
@@ -177,7 +178,7 @@ class MetaTPESampler(PastSampler):
         """Return the weights that are used for this choice, and why."""
         if len(weights) == 1:
             return weights, "no_past"
-        if self._tpe.is_silent(n_good, has_start=self.has_warm_start):
+        if self._tpe.is_silent(n_good, has_start=self.first_trials.has_past):
             return weights, "silent"
         if weights[0] >= 1.0:
             return weights, "no_weight"
@@ -192,13 +193,13 @@ class MetaTPESampler(PastSampler):
         return np.eye(1, len(weights))[0], "own"
 
     def _restart(self, moment: Moment) -> Plan | None:
-        """Return a first configuration of the reversed past, where the past is reversed."""
-        n, first = self._start.n, self.n_firsts
+        """Return a warm start from the past with negated losses if it is reversed, else None."""
+        n, first = self.first_trials.n, self.first_trials.n_indices
         if (
             not self.rules.restart
-            or not self.has_warm_start
+            or not self.first_trials.has_past
             or self._tpe.is_naive
-            or isinstance(moment, RepeatingMoment)  # of one parameter alone
+            or isinstance(moment, ValueMoment)
             or moment.is_enqueued
             or moment.attempt > 0
             or len(moment.observations.X) > N_RESTART * n
@@ -216,4 +217,4 @@ class MetaTPESampler(PastSampler):
         if not is_reversed(past.agreement(X, level)):
             return None
         numbered = enumerate(reversed_start(self._sources, n).configurations, start=first)
-        return self.first_fitting(moment, numbered)
+        return first_fitting(self, moment, numbered)

@@ -163,7 +163,8 @@ class TransferSampler(PastSampler):
         tpe = DensityRatio(rules=self.rules)
         densities = tpe.of_past(past)
         target = tpe.of_study(moment, densities)
-        weights, _ = tpe.weigh(moment, target.good, densities, has_start=self.has_warm_start)
+        has_start = self.first_trials.has_past
+        weights, _ = tpe.weigh(moment, target.good, densities, has_start=has_start)
         if is_own:
             weights = np.eye(1, len(weights))[0]
         X = tpe.candidates(moment, [target, *densities.tasks], weights, rng=rng)

@@ -129,6 +129,14 @@ class Moment:
             k += not is_enqueued(earlier)
         return k if k < n else None
 
+    def n_undecided(self, n: int) -> int:
+        """Return how many of the n start-up trials began before this one and have no plan yet."""
+        first = [t for t in self.everyone if not is_enqueued(t)][:n]
+        return sum(
+            t.number < self.trial.number and not t.state.is_finished() and read_plan(t) is None
+            for t in first
+        )
+
     @property
     def abandoned_start(self) -> int | None:
         """A first configuration that a dead worker was given and that no trial has taken since."""
@@ -192,10 +200,7 @@ class Moment:
 
 
 class RepeatingMoment(Moment):
-    """A moment in which configurations may repeat.
-
-    That holds for a parameter that is chosen on its own, and for the method as published.
-    """
+    """A moment in which configurations may repeat, as in the method as published."""
 
     def is_new(self, X: Floats, *, complete_only: bool = False) -> Mask:  # (C, d) -> (C,)
         """Return True for every configuration."""
@@ -204,6 +209,10 @@ class RepeatingMoment(Moment):
     def has(self, x: Floats) -> bool:  # (d,)
         """Return False for every configuration."""
         return False
+
+
+class ValueMoment(RepeatingMoment):
+    """A moment in which one parameter, which the plan does not contain, is chosen on its own."""
 
 
 def _known_params(trial: FrozenTrial) -> dict[str, Any]:
