@@ -54,6 +54,32 @@ def test_what_was_not_seen_is_no_better_than_the_best_that_was() -> None:
     assert losses("minimize", [finished(0.1, 1.0), stopped(0.2, 0.5)]) == [1.0, 1.0]
 
 
+def test_an_infeasible_loss_is_no_bound_for_what_was_not_seen() -> None:
+    infeasible = create_trial(
+        params={"x": 0.3}, distributions=X, value=0.1, constraints={"c": 1.0}
+    )
+    trials = [infeasible, finished(0.1, 1.0), stopped(0.2, 0.5)]
+    assert losses("minimize", trials) == [0.1, 1.0, 1.0]
+
+
+def test_a_history_that_grew_has_the_same_losses_as_one_that_was_read_at_once() -> None:
+    trials = [finished(0.1, 2.0), stopped(0.2, 0.5), stopped(0.3, 3.0), finished(0.4, 1.0)]
+    study = optuna.create_study()
+    study.add_trials(trials)
+    found = study.get_trials(deepcopy=False)
+    grown = History(study.directions)
+    running = [*found]
+    for i in (3, 0):  # these two end last
+        running[i] = create_trial(state=TrialState.RUNNING)
+        running[i].number = i
+    for i in (0, 3):
+        grown.update(running)
+        running[i] = found[i]
+    grown.update(running)
+    assert grown.observations(Space(X), found).losses[:, 0].tolist() == [2.0, 1.0, 3.0, 1.0]
+    assert losses("minimize", trials) == [2.0, 1.0, 3.0, 1.0]
+
+
 def test_without_an_expectation_a_pruned_trial_stays_behind_all_others() -> None:
     assert losses("minimize", [finished(0.1, 1.0), stopped(0.2, None)]) == [1.0, np.inf]
 

@@ -84,13 +84,12 @@ class History:
         self._n_read = 0
         self._open: set[int] = set()
         self._params: dict[int, Mapping[str, Any]] = {}
-        # Losses, violation, turn, start, lateness, deviation.
-        self._results = np.empty((0, len(self._directions) + 7))
+        # Losses, violation, turn, start, lateness, expected loss and its deviation.
+        self._results = np.empty((0, len(self._directions) + 8))
         self._newest: dict[str, tuple[int, BaseDistribution]] = {}
         self._encodings: Recent[Space, _Encoding] = Recent(_MAX_SPACES)
         self.longest = datetime.timedelta(0)  # duration of a finished trial
         self.has_complete = False  # a trial with parameters
-        self._least = float("inf")  # first loss of a completed trial
 
     def is_continued_by(self, trials: Sequence[FrozenTrial]) -> bool:
         """Return whether `trials` continues the history read so far.
@@ -135,34 +134,38 @@ class History:
         if not is_counted(trial):
             return False
         self._results = _grown(self._results, trial.number + 1)
-        losses, lateness, deviation = self._end_of(trial)
+        expected = expected_loss_of(trial, self._directions) or (np.nan, 0.0)
         self._results[trial.number] = [
-            *losses,
+            *losses_of(trial, self._directions),
             violation_of(trial),
             turn_of(trial),
             start_of(trial),
-            *lateness,
-            deviation,
+            *lateness_of(trial, self._directions),
+            *expected,
         ]
         self._params[trial.number] = params_of(trial)
         self.longest = max(self.longest, trial.duration or self.longest)
         return True
 
-    def _end_of(self, trial: FrozenTrial) -> tuple[list[float], tuple[float, float, float], float]:
-        """Return a trial's losses, lateness, and the standard deviation of its loss.
+    def _results_of(self, rows: slice | Ints) -> tuple[Floats, Floats, Floats]:
+        """Return losses, lateness, and the standard deviation of the loss of some trials.
 
         A trial that `TransferPruner` has stopped has the loss that its curve was expected to
         reach, and is ordered by it among the others. It never counts as the best: what was not
-        seen is no better than the best that was.
+        seen is no better than the best feasible loss that was.
         """
-        expected = expected_loss_of(trial, self._directions)
-        if expected is None or not np.isfinite(self._least):
-            losses = losses_of(trial, self._directions)
-            if trial.state == TrialState.COMPLETE:
-                self._least = min(self._least, losses[0])
-            return losses, lateness_of(trial, self._directions), 0.0
-        loss, deviation = expected
-        return [max(loss, self._least)], (0.0, 0.0, 0.0), deviation
+        m, results = len(self._directions), self._results[rows]
+        losses, lateness = results[:, :m], results[:, m + 3 : m + 6]
+        expected, deviation = results[:, m + 6], results[:, m + 7]
+        is_expected = ~np.isnan(expected)
+        # Of all trials, also later ones: the result must not depend on what was read when.
+        known = self._results[list(self._params)] if is_expected.any() else np.empty((0, m + 1))
+        least = known[known[:, m] <= 0.0, 0].min(initial=np.inf)
+        if not np.isfinite(least):
+            return losses, lateness, np.zeros(len(results))
+        losses = np.where(is_expected[:, None], np.maximum(expected, least)[:, None], losses)
+        lateness = np.where(is_expected[:, None], 0.0, lateness)
+        return losses, lateness, deviation
 
     @property
     def n_observations(self) -> int:
@@ -171,12 +174,11 @@ class History:
 
     def results(self) -> list[tuple[Mapping[str, Any], list[float]]]:
         """Return the parameters and losses of all observations; infinite ones of infeasible."""
-        m, found = len(self._directions), []
-        for number in sorted(self._params):
-            row = self._results[number]
-            losses = row[:m] if row[m] <= 0.0 else np.full(m, np.inf)
-            found.append((self._params[number], losses.tolist()))
-        return found
+        rows = np.array(sorted(self._params), dtype=np.int64)
+        losses, _, _ = self._results_of(rows)
+        is_feasible = self._results[rows, len(self._directions)] <= 0.0
+        losses = np.where(is_feasible[:, None], losses, np.inf)
+        return [(self._params[i], own) for i, own in zip(rows, losses.tolist(), strict=True)]
 
     def distributions(self, running: Sequence[FrozenTrial]) -> dict[str, BaseDistribution]:
         """Return what finished and running trials asked for, the newest of each name."""
@@ -205,14 +207,15 @@ class History:
             counted = [t.number for t in trials if t.number in self._params]
             rows = np.array(counted, dtype=np.int64)
         m, results = len(self._directions), self._results[rows]
+        losses, lateness, deviation = self._results_of(rows)
         return Observations(
             X=encoding.X[rows],
-            losses=results[:, :m],
+            losses=losses,
             violation=results[:, m],
             turns=results[:, m + 1],
             start=results[:, m + 2],
-            lateness=results[:, m + 3 : m + 6],
-            deviation=results[:, m + 6],
+            lateness=lateness,
+            deviation=deviation,
             seen=encoding.seen,
         )
 
