@@ -77,6 +77,13 @@ def test_a_task_that_lacks_a_parameter_is_compared_on_the_others(rng: np.random.
     assert gamma_similarity(task, renamed(task, y="q")) == pytest.approx(1.0, abs=1e-3)
 
 
+def test_of_tasks_that_share_an_unimportant_parameter_that_one_is_compared(
+    rng: np.random.Generator,
+) -> None:
+    only_x = task_of("a", SQUARE, 100, distance_to(0.5, columns=(0,)), rng)
+    assert gamma_similarity(only_x, renamed(only_x, x="p")) > 0.1
+
+
 @pytest.mark.parametrize(
     "other",
     [

@@ -5,7 +5,7 @@ A problem maps a configuration x and a seed to m objectives, in their own units 
     (y_1, ..., y_m) = evaluate(x, seed)      y_i is minimised or maximised, as `directions` says
     loss_i = s_i * y_i                       s_i = -1 where y_i is maximised, otherwise 1
 
-The signs s are settled here, in `signs`, and nowhere else in the benchmarks.
+The signs s are those of `study.trials.signs_of`.
 
 Shapes: best and worst are (m,), the extremes over all configurations and repeats; front is (k, m),
 the non-dominated values among them; table, where the problem is one, is (n, r, m) for n
@@ -38,6 +38,7 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, IntD
 from optuna.study import Study
 from optuna.trial import Trial
 
+from metatpe.study.trials import signs_of
 from metatpe.tuning.objective import suggest
 
 Floats = NDArray[np.float64]
@@ -154,7 +155,7 @@ class Problem:
 
     def losses(self, values: Floats) -> Floats:  # (..., m) -> (..., m)
         """Return objective values as losses to minimise, or such losses as values."""
-        return values * signs(self.directions)
+        return values * signs_of(self.directions)
 
     def ask(self, study: Study) -> Trial:
         """Ask a study for a configuration; return the trial with the parameters it uses."""
@@ -218,11 +219,6 @@ class Problem:
                     f"problem {self.name!r}: parameter {name!r} must be in {self.space[name]}, "
                     f"but is {params[name]!r}."
                 )
-
-
-def signs(directions: Sequence[Direction]) -> Floats:  # (m,)
-    """Return the factors that turn objective values into losses."""
-    return np.where([d == "maximize" for d in directions], -1.0, 1.0)
 
 
 def read_only(values: Floats) -> Floats:

@@ -28,7 +28,8 @@ import numpy as np
 from numpy.typing import NDArray
 from optuna.distributions import BaseDistribution, CategoricalDistribution, IntDistribution
 
-from metatpe.bench.problems import Direction, Floats, Params, Problem, read_only, signs
+from metatpe.bench.problems import Direction, Floats, Params, Problem, read_only
+from metatpe.study.trials import signs_of
 
 Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]
@@ -161,7 +162,7 @@ def tabular_problem(
 ) -> Problem:
     """Return the problem of a table, with its extremes and its true front."""
     values = table.values.reshape(-1, len(directions))
-    losses = values * signs(directions)
+    losses = values * signs_of(directions)
     front = values[moocore.is_nondominated(losses)]
     return Problem(
         name=name,
@@ -169,8 +170,8 @@ def tabular_problem(
         directions=tuple(directions),
         objective_names=tuple(objective_names),
         function=partial(_evaluate, table),
-        best=losses.min(axis=0) * signs(directions),
-        worst=losses.max(axis=0) * signs(directions),
+        best=losses.min(axis=0) * signs_of(directions),
+        worst=losses.max(axis=0) * signs_of(directions),
         log_objectives=tuple(log_objectives),
         front=front[np.lexsort(front.T[::-1])],
         levels=table.ordered,

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import optuna
 import typer
 from optuna.distributions import (
@@ -53,7 +54,7 @@ from metatpe.past.read.summary import (
 )
 from metatpe.past.task import Task
 from metatpe.space import Space, shown
-from metatpe.study.trials import used_distributions
+from metatpe.study.trials import signs_of, used_distributions
 from metatpe.tuning.batch import Choice, next_batch
 from metatpe.tuning.setup import SamplerName
 from metatpe.viz.style import value_text
@@ -194,9 +195,8 @@ class _Source:
 
     def values(self, losses: Sequence[float]) -> list[float | None]:
         """Return losses as values of the objectives; None where there is no number."""
-        pairs = zip(losses, self.directions, strict=True)
-        signed = [-loss if direction == "maximize" else loss for loss, direction in pairs]
-        return [value + 0.0 if math.isfinite(value) else None for value in signed]  # no -0.0
+        values = (np.array(losses) * signs_of(self.directions) + 0.0).tolist()  # no -0.0
+        return [value if math.isfinite(value) else None for value in values]
 
     @property
     def labels(self) -> list[str]:

@@ -20,8 +20,9 @@ def gamma_similarity(
 ) -> float:
     """Return how much the best regions of two tasks overlap: intersection over union, in [0, 1].
 
-    Measured in the space of `a`, on its floor(log_eta n) most important parameters, but at least
-    one, n being the number of good observations of `a`. 0 where `b` has none of these parameters.
+    Measured in the space of `a`, on the floor(log_eta n) parameters, but at least one, that are
+    most important on average over both tasks, among those that `b` uses; n is the number of good
+    observations of `a`. 0 if the tasks have no parameter in common.
 
     Args:
         a: The task to compare with.

@@ -25,7 +25,7 @@ from metatpe.pruning.standard import standard_positions
 from metatpe.recent import Recent
 from metatpe.study.access import set_system_attributes, set_user_attributes, storage_of, study_id
 from metatpe.study.stops import PruningRecord, stop_attributes
-from metatpe.study.trials import REPORT, curve_of
+from metatpe.study.trials import REPORT, curve_of, signs_of
 
 _logger = logging.getLogger(__name__)
 _MAX_CACHED = 4  # studies of one storage
@@ -194,7 +194,7 @@ def _record_of(
     if len(directions) == 1:
         middle, spread = verdict.forecast.mean, verdict.forecast.deviation
         low, expected, high = (verdict.frame.loss(middle + k * spread) for k in (-1, 0, 1))
-        sign = -1.0 if directions[0] == StudyDirection.MAXIMIZE else 1.0
+        (sign,) = signs_of(directions).tolist()
         record |= {"expected": sign * expected, "deviation": high / 2.0 - low / 2.0}
     return PruningRecord(number, step, "curve", **record)
 

@@ -30,7 +30,7 @@ from metatpe.gp.models import thinned
 from metatpe.past.known import Past
 from metatpe.past.task import Task
 from metatpe.space import Floats, Mask, Space
-from metatpe.study.trials import used_distributions
+from metatpe.study.trials import signs_of, used_distributions
 from metatpe.tpe.hypervolume import running_hypervolume
 from metatpe.tpe.pareto import order, ranks
 from metatpe.tpe.ranking import rank_correlation
@@ -125,7 +125,7 @@ class _Scales:
     @classmethod
     def of(cls, losses: Floats, directions: Sequence[StudyDirection]) -> _Scales:
         """Return the scales that suit the losses (n, m) of a study."""
-        signs = np.where([d == StudyDirection.MAXIMIZE for d in directions], -1.0, 1.0)
+        signs = signs_of(directions)
         is_log = np.array([spans_decades(values) for values in (losses * signs).T])
         scaled = in_logs(losses, signs, is_log)
         spread = scaled.std(axis=0)

@@ -1,6 +1,8 @@
 """One trial, or the trials of one study, as the method sees them.
 
-This is the one place where a maximised objective gets its minus sign: losses are always minimised.
+Losses are always minimised. `signs_of` is the one definition of the sign of a maximised objective:
+it is applied where values become losses, here and in `past.read.tables`, and where losses are
+shown as values again.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from metatpe.distributions import is_same
+from metatpe.space import Floats
 from metatpe.study.stops import stop_of
 from metatpe.tpe.pareto import ranks
 
@@ -43,11 +46,15 @@ def losses_of(trial: FrozenTrial, directions: Sequence[StudyDirection]) -> list[
     return _signed(trial.values, directions)
 
 
+def signs_of(directions: Sequence[StudyDirection | str]) -> Floats:  # (m,)
+    """Return the factors that turn values into losses, and back: -1 for a maximised objective."""
+    is_maximised = [d in (StudyDirection.MAXIMIZE, "maximize") for d in directions]
+    return np.where(is_maximised, -1.0, 1.0)
+
+
 def _signed(values: Sequence[float], directions: Sequence[StudyDirection]) -> list[float]:
-    return [
-        -value if direction == StudyDirection.MAXIMIZE else value
-        for value, direction in zip(values, directions, strict=True)
-    ]
+    pairs = zip(values, signs_of(directions).tolist(), strict=True)
+    return [sign * value for value, sign in pairs]
 
 
 def expected_loss_of(
@@ -93,8 +100,7 @@ def lateness_of(
         return 0.0, 0.0, 0.0
     if len(directions) > 1 or trial.last_step is None:
         return 1.0, 1.0, 0.0
-    value = trial.intermediate_values[trial.last_step]
-    loss = -value if directions[0] == StudyDirection.MAXIMIZE else value
+    (loss,) = _signed([trial.intermediate_values[trial.last_step]], directions)
     return 1.0, -float(trial.last_step), float("inf") if np.isnan(loss) else loss
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from optuna.study import Study, StudyDirection
+from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
 from metatpe.past.curves import curves_in
@@ -20,7 +20,7 @@ from metatpe.past.task import Task
 from metatpe.pruning.curves import Length, length_of
 from metatpe.space import Floats
 from metatpe.study.stops import PruningRecord, stop_of
-from metatpe.study.trials import curve_of, front_of
+from metatpe.study.trials import curve_of, front_of, signs_of
 from metatpe.viz.style import Shown, number, shortened
 from metatpe.viz.ticks import spans_decades
 from metatpe.words import counted
@@ -93,8 +93,7 @@ def learning_curves_of(study: Study, sources: Sequence[Study | Task]) -> Learnin
     length = length_of(ended)
     tasks = [t for t in as_tasks(sources) if len(t.curves) and t.n_objectives == len(directions)]
     panels = []
-    for i, direction in enumerate(directions):
-        sign = -1.0 if direction == StudyDirection.MAXIMIZE else 1.0
+    for i, sign in enumerate(signs_of(directions).tolist()):
         groups: dict[str, list[Drawn]] = {PAST: _past(tasks, i, sign, length)}
         for trial in trials:
             group = BEST if trial.number in best else _GROUPS.get(trial.state, RUNNING)

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from optuna.study import Study, StudyDirection
+from optuna.study import Study
 
 from metatpe.past.task import own_names
 from metatpe.space import Floats, Ints, Mask
-from metatpe.study.trials import is_counted, losses_of, violation_of
+from metatpe.study.trials import is_counted, losses_of, signs_of, violation_of
 from metatpe.tpe.hypervolume import (
     attainment_surface,
     running_hypervolume,
@@ -123,8 +123,7 @@ def _objectives(groups: Mapping[str, Sequence[Study]]) -> tuple[tuple[str, ...],
         return ("value",), np.ones(1)
     names = next((s.metric_names for s in studies if s.metric_names), None)
     plain = plain_names(len(studies[0].directions))
-    is_max = [d == StudyDirection.MAXIMIZE for d in studies[0].directions]
-    return tuple(names or plain), np.where(is_max, -1.0, 1.0)
+    return tuple(names or plain), signs_of(studies[0].directions)
 
 
 def plain_names(n: int) -> list[str]:

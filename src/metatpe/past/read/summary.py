@@ -16,7 +16,7 @@ from metatpe.past.read.storage import StorageError, plain_errors, study_errors
 from metatpe.past.read.studies import space_of, study_names, why_not, why_not_task
 from metatpe.past.task import Task
 from metatpe.space import Space
-from metatpe.study.trials import n_usable, used_distributions
+from metatpe.study.trials import n_usable, signs_of, used_distributions
 
 
 @dataclass(frozen=True)
@@ -178,8 +178,7 @@ def store_task(
 def _add_trials(
     study: Study, task: Task, rows: Sequence[int], step: Callable[[int], None]
 ) -> None:
-    signs = [-1.0 if d == StudyDirection.MAXIMIZE else 1.0 for d in study.directions]
-    values = (task.losses[list(rows)] * signs + 0.0).tolist()  # no -0.0
+    values = (task.losses[list(rows)] * signs_of(study.directions) + 0.0).tolist()  # no -0.0
     distributions = task.space.distributions
     for n, (params, row) in enumerate(zip(task.configurations(rows), values, strict=True), 1):
         used = {name: distributions[name] for name in params}

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from metatpe.past.read.frames import Column
 from metatpe.past.read.infer import Given, understand
 from metatpe.past.task import Task
+from metatpe.study.trials import signs_of
 from metatpe.text import visible
 from metatpe.words import counted
 
@@ -24,7 +25,7 @@ def task_of(
 ) -> Task:
     """Return the task of a table; see `Task.from_dataframe`."""
     names = [objectives] if isinstance(objectives, str) else list(objectives)
-    signs = [-1.0 if d == "maximize" else 1.0 for d in directions_of(directions, len(names))]
+    signs = signs_of(directions_of(directions, len(names)))
     table = understand(columns, names, params, source)
     task = Task(
         name=name,
