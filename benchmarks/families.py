@@ -327,8 +327,8 @@ class OneCoefficient(RGPESampler):
             predict=predict,
             encoder=models.encoder,
             branches=study.branches,
-            reached=study.y[study.is_good],
-            good=study.front,
+            reached=study.y[study.is_valid],
+            front=study.front,
             past_best=models.best(range(len(past.names))),
         )
         return chosen_again(self, moment, plan, surrogate, rng)

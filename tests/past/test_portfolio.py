@@ -24,8 +24,8 @@ from metatpe.past.portfolio import (
     Candidates,
     Tried,
     greedy,
+    order_weights,
     spread_directions,
-    task_weights,
 )
 from metatpe.space import Floats
 
@@ -262,15 +262,15 @@ def test_what_cannot_be_served_is_refused_in_a_sentence() -> None:
 
 def test_a_pair_in_the_right_order_makes_a_task_e_times_as_probable_as_in_the_wrong_one() -> None:
     Y = np.array([[[0.0], [0.5], [1.0]], [[1.0], [0.5], [0.0]]])  # two tasks, opposite orders
-    weights = task_weights(Y, np.array([[1.0], [2.0], [3.0]]))
+    weights = order_weights(Y, np.array([[1.0], [2.0], [3.0]]))
     np.testing.assert_allclose(weights, 2.0 / (1.0 + np.exp(np.array([-3.0, 3.0]))))
 
 
 def test_without_two_results_or_with_equal_ones_all_tasks_weigh_the_same() -> None:
     Y = np.array([[[0.0], [0.5]], [[1.0], [0.5]]])
     for results in ([[1.0], [1.0]], [[np.inf], [np.inf]]):
-        np.testing.assert_allclose(task_weights(Y, np.array(results)), 1.0)
-    np.testing.assert_allclose(task_weights(Y[:, :1], np.array([[1.0]])), 1.0)
+        np.testing.assert_allclose(order_weights(Y, np.array(results)), 1.0)
+    np.testing.assert_allclose(order_weights(Y[:, :1], np.array([[1.0]])), 1.0)
 
 
 def test_a_portfolio_of_what_was_not_tried_yet_is_the_rest_of_it(rng: np.random.Generator) -> None:

@@ -19,7 +19,7 @@ from studies import ONE, new_study, random_sampler
 
 from metatpe import MetaTPESampler, Task, transfer_history
 from metatpe.past.known import Past
-from metatpe.samplers.densities import DensityRatio, judged
+from metatpe.samplers.densities import TPESteps, judged
 from metatpe.samplers.guards import MIN_GOOD, N_JUDGED, Rules, chance_of_the_past, trust
 from metatpe.space import Floats
 from metatpe.study.history import History
@@ -123,7 +123,7 @@ def moment_of(trials: Sequence[FrozenTrial]) -> Moment:
 def weights_of(
     moment: Moment, past: Past, *, has_start: bool = False, **given: Any
 ) -> tuple[Floats, tuple[int, ...]]:
-    tpe = DensityRatio(n_mc_samples=100, **given)
+    tpe = TPESteps(n_mc_samples=100, **given)
     densities = tpe.of_past(past)
     good = tpe.of_study(moment, densities).good
     return tpe.weigh(moment, good, densities, has_start=has_start)
@@ -196,7 +196,7 @@ def test_by_the_rules_of_the_paper_the_weights_are_the_similarities(
     moment = moment_of(trials_of(X, bowl(X)))
     weights, kept = weights_of(moment, past, has_start=True, rules=Rules.none())
     densities = past.densities(0.1, keeps_front=False)
-    good = DensityRatio(rules=Rules.none()).of_study(moment, densities).good
+    good = TPESteps(rules=Rules.none()).of_study(moment, densities).good
     s, expected_kept = densities.similarities(good, eta=2.5, n_mc_samples=100, keeps_one=False)
     np.testing.assert_allclose(weights, task_weights(s))
     assert kept == expected_kept
@@ -217,8 +217,8 @@ def test_first_configurations_that_turn_out_bad_do_not_widen_the_kernels_of_bad_
     is_good = split(moment.observations.losses, moment.observations.violation, 0.1)
     own = moment.observations.X[:10][~is_good[:10]]
     densities = Past([], MIXED).densities(0.1)
-    with_rule = DensityRatio().of_study(moment, densities)
-    without = DensityRatio(rules=replace(Rules(), widths=False)).of_study(moment, densities)
+    with_rule = TPESteps().of_study(moment, densities)
+    without = TPESteps(rules=replace(Rules(), widths=False)).of_study(moment, densities)
     np.testing.assert_array_equal(with_rule.bad.bandwidth, bandwidths(MIXED.columns, own))
     bad = moment.observations.X[~is_good]
     np.testing.assert_array_equal(without.bad.bandwidth, bandwidths(MIXED.columns, bad))

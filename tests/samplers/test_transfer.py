@@ -437,7 +437,7 @@ class Scaled:
     """Observations, and what the others predict of each."""
 
     y: Floats
-    left_out: Floats
+    left_out_mean: Floats
 
 
 def test_another_scale_is_taken_only_if_it_is_clearly_better() -> None:
@@ -445,7 +445,7 @@ def test_another_scale_is_taken_only_if_it_is_clearly_better() -> None:
     noisy, better = y.copy(), y.copy()
     noisy[[2, 9]], better[[2, 8]] = noisy[[9, 2]], better[[8, 2]]
     first, slightly, clearly = (Scaled(y, p) for p in (noisy, better, y))
-    z = [np.arctanh(spearmanr(model.left_out, y)[0]) for model in (first, slightly)]
+    z = [np.arctanh(spearmanr(model.left_out_mean, y)[0]) for model in (first, slightly)]
     assert 0.0 < z[1] - z[0] < 1.0 / np.sqrt(n - 3)
     assert _best_on_its_scale([first, slightly]) is first  # type: ignore[list-item]
     assert _best_on_its_scale([first, clearly]) is clearly  # type: ignore[list-item]

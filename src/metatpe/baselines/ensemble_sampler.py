@@ -93,8 +93,8 @@ class EnsembleSampler(PastSampler):
             predict=ensemble.predict,
             encoder=models.encoder,
             branches=study.branches,
-            reached=ensemble.predict(study.reached)[0],
-            good=study.front,
+            reached=ensemble.predict(study.reached_features)[0],
+            front=study.front,
             past_best=models.best(every),
         )
         improvement = self._improvement(surrogate.reached, rng)

@@ -12,8 +12,8 @@ extremes instead, prod_i (t_i(f_i^worst) - t_i(f_i^best)); that is `raw`, the tr
     scale "log"      t_i = log for every objective that is positive everywhere; not BLEU, which
                      may be 0
 
-Shapes: values (n, m), one row an evaluation, in the problem's own units and directions;
-curves (n,); several runs of one method are curves (s, n), one row a seed.
+Shapes: values (n, m), one row per evaluation, in the problem's own units and directions;
+curves (n,); several runs of one method are curves (s, n), one row per seed.
 """
 
 from __future__ import annotations

@@ -93,7 +93,7 @@ class InformedProcess:
         variance: Floats | None = None,  # besides the noise, of what is only expected
         n_sure: int = 0,
     ) -> InformedProcess:
-        """Return the process with these observations and settings, the last ones without noise."""
+        """Return the process with these observations, the last `n_sure` without noise."""
         variance = np.zeros(len(y)) if variance is None else variance
         scale, noise, amplitude, believed = settings
         points = features * scale
@@ -137,7 +137,7 @@ class InformedProcess:
         )
 
     @property
-    def left_out(self) -> Floats:  # (n,)
+    def left_out_mean(self) -> Floats:  # (n,)
         """The mean at each observation, given the others alone."""
         return self.y - self.alpha / np.diagonal(inverse(self.factor))
 

@@ -45,7 +45,7 @@ class Observed:
     losses: Floats  # (n, m), not scaled
     features: Floats  # (n, p)
     running: Floats  # (r, p), features of what others are evaluating
-    is_good: Mask  # (n,), feasible and finished
+    is_valid: Mask  # (n,), feasible and finished
     is_seen: Mask  # (n,), whether the losses were told, not expected
     scales: list[list[Floats]]  # of each objective, its column of y on this scale and on others
     variances: list[list[Floats]]  # the same shapes: of scores that are expectations, else 0
@@ -86,7 +86,7 @@ class Observed:
             losses=losses[rows],
             features=encoder(X[rows]),
             running=encoder(branches(running)),
-            is_good=_is_finished(losses[rows], violation[rows]),
+            is_valid=_is_finished(losses[rows], violation[rows]),
             is_seen=deviation[rows] == 0.0,
             scales=[[z[rows] for z in own] for own in scales],
             variances=[
@@ -102,9 +102,9 @@ class Observed:
         return self.X[ranks(self.y) == 0] if len(self.y) else self.X
 
     @property
-    def reached(self) -> Floats:  # (k, p)
-        """Features of the good observations, and of what is being evaluated."""
-        return np.vstack([self.features[self.is_good], self.running])
+    def reached_features(self) -> Floats:  # (k, p)
+        """Features of the valid observations, and of what is being evaluated."""
+        return np.vstack([self.features[self.is_valid], self.running])
 
     @property
     def is_used(self) -> Mask:  # (d,)

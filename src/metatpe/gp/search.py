@@ -1,6 +1,6 @@
 r"""The best configuration of a mixed space by a score.
 
-Some thousand candidates are scored: random ones, neighbours of good observations, and what the
+A few thousand candidates are scored: random ones, neighbours of good observations, and what the
 caller names. From the best of them a local search goes on, one coordinate at a time:
 
     categorical    every other choice; of many, random ones and those of the other starts

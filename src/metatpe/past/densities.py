@@ -65,7 +65,7 @@ class PastDensities:
         self._agreement: Recent[bytes, Floats] = Recent(1)
         self._ratios = (np.empty((0, len(columns))), np.empty((len(rows), 0)))
 
-    def target(self, X: Floats) -> Parzen:  # (n_good, d)
+    def good_of_study(self, X: Floats) -> Parzen:  # (n_good, d)
         """Return the density of the study's good observations.
 
         They stay the same whenever a new observation is bad; so does the last result.
@@ -168,9 +168,9 @@ class PastDensities:
     # What past tasks predict for observations ----------------------------------------------------
 
     def levels(self, losses: Floats, violation: Floats, lateness: Floats) -> Ints:  # (n,)
-        """Return how far behind each of the observations is that tasks are judged by.
+        """Return the level of each observation that tasks are judged by, see `pareto.levels`.
 
-        They soon stay the same, and so does the last result.
+        The observations soon stay the same, so the last result is kept.
         """
         key = losses.tobytes() + violation.tobytes() + lateness.tobytes()
         return self._levels.get(key, lambda: levels(losses, violation, lateness))

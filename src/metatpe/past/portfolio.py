@@ -8,8 +8,8 @@ the positive part of the unit sphere, the value of a set S of configurations is
     V(S)    = 1 / (M L) sum_t sum_l max_{x in S} v_tl(x)
 
 The mean over the directions is, up to a constant, the volume that S dominates in task t, so V is
-the mean hypervolume over the past tasks; with one objective it is the mean of the best losses. The
-portfolio is chosen one by one,
+the mean hypervolume over the past tasks; with one objective it is the mean over the tasks of 1
+minus the best scaled loss. The portfolio is chosen one by one,
 
     x_i = argmax_x V({x_1, ..., x_(i-1), x})
 
@@ -20,9 +20,9 @@ one would add less than a hundredth: past tasks that agree need few configuratio
 The models are those of `past.models`. Nothing but the past tasks and the space enters: workers
 that have the same sources agree on the portfolio without talking to each other.
 
-While a study runs, the choice listens. S starts with the candidates that the study has evaluated
-or is evaluating, and of their results each pair that a past task puts in the right order makes it
-e times as probable as one that puts it in the wrong order:
+While a study runs, the choice is updated after each result. S starts with the candidates that the
+study has evaluated or is evaluating. Each pair of their results that a past task orders correctly
+makes it e times as probable as one that orders it wrongly:
 
     s_t = sum over pairs i < i' of evaluated candidates, and over objectives j, of
           sign(y_tj(x_i) - y_tj(x_i')) sign(f_j(x_i) - f_j(x_i'))
@@ -176,7 +176,7 @@ class Candidates:
         weights = np.ones(len(self._Y))
         if done:
             found, results = zip(*done, strict=True)
-            weights = task_weights(self._Y[:, list(found)], np.array(results))
+            weights = order_weights(self._Y[:, list(found)], np.array(results))
         chosen = greedy(self._Y, self._directions, k, weights=weights, before=before)
         return self._described(before, chosen)
 
@@ -345,7 +345,7 @@ def greedy(
     return np.array(chosen, dtype=np.int64)
 
 
-def task_weights(Y: Floats, results: Floats) -> Floats:  # (M, n, m), (n, m) -> (M,)
+def order_weights(Y: Floats, results: Floats) -> Floats:  # (M, n, m), (n, m) -> (M,)
     """Return the weights of the tasks by how they order what was evaluated, of mean 1."""
     first, second = np.tril_indices(len(results), -1)
     with np.errstate(invalid="ignore"):  # two infinite results: inf - inf

@@ -112,7 +112,7 @@ def top(tasks: Sequence[Task], fraction: float) -> Start:
     """Return the best fraction of each past task, different ones only, in random order."""
     # 1e-9: as in `pareto.n_good`, a product that is a whole number is not rounded up.
     best = [_best_of(task, math.ceil(fraction * len(task) - 1e-9)) for task in tasks]
-    found = _distinct(_in_turn(best), set())
+    found = _distinct(_round_robin(best), set())
     shuffled = [found[i] for i in _rng_of(tasks).permutation(len(found))]
     return Start(len(shuffled), shuffled, len(shuffled))
 
@@ -126,9 +126,9 @@ def pool_and_reserve(
     """Return the pool of the paper in random order, and the reserve behind it."""
     per_task = -(-n // max(len(best), 1))
     seen: set[str] = set()
-    pool = _distinct(_in_turn([ranked[:per_task] for ranked in best]), seen)
+    pool = _distinct(_round_robin([ranked[:per_task] for ranked in best]), seen)
     shuffled = [pool[i] for i in rng.permutation(len(pool))]
-    return shuffled, _distinct(_in_turn([ranked[per_task:] for ranked in best]), seen)
+    return shuffled, _distinct(_round_robin([ranked[per_task:] for ranked in best]), seen)
 
 
 def _best_of(task: Task, n: int) -> list[First]:
@@ -146,7 +146,7 @@ def _rng_of(tasks: Sequence[Task]) -> np.random.Generator:
     return np.random.default_rng(int.from_bytes(content.digest()[:8], "big"))
 
 
-def _in_turn(best: Sequence[Sequence[First]]) -> Iterator[First]:
+def _round_robin(best: Sequence[Sequence[First]]) -> Iterator[First]:
     """Yield the best of each task, then the second best of each, and so on."""
     for i in range(max((len(ranked) for ranked in best), default=0)):
         yield from (ranked[i] for ranked in best if i < len(ranked))

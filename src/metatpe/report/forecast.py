@@ -107,7 +107,7 @@ def forecast(study: Study, tasks: Sequence[Task], sampler: SamplerName) -> Forec
             Proposal(choice, scales.expected(mean[c], sd[c]))
             for c, choice in enumerate(choices[:N_SHOWN])
         ],
-        correlation=[float(rank_correlation(m.left_out[None], m.y)[0]) for m in models],
+        correlation=[float(rank_correlation(m.left_out_mean[None], m.y)[0]) for m in models],
         last=_last_gain(observed),
         next=_next_gain(observed, mean, sd),
     )

@@ -122,7 +122,7 @@ class PastSampler(BaseSampler):
         """Choose a configuration once the start-up trials are done."""
 
     def propose_value(self, moment: Moment, rng: np.random.Generator) -> Any:
-        """Choose the value of the one parameter of a space, which was not planned."""
+        """Choose a value for a parameter that the plan does not contain: the one of the space."""
         return moment.values(rng.random(1))[moment.space.names[0]]
 
     def __getstate__(self) -> dict[str, Any]:
@@ -206,7 +206,8 @@ class PastSampler(BaseSampler):
         """Choose a configuration for the trial and write it down.
 
         Another worker may choose the same at the same time. Of two such workers, at least the one
-        that writes last sees what the other has written, and chooses again.
+        that writes last sees what the other has written, and chooses again. After `_N_ATTEMPTS`
+        it keeps what it has.
         """
         self._check_objectives(study)
         for attempt in range(_N_ATTEMPTS):
@@ -221,9 +222,9 @@ class PastSampler(BaseSampler):
         return plan
 
     def _is_taken(self, study: Study, moment: Moment, plan: Plan, was_new: bool) -> bool:
-        """Return whether another trial was given this meanwhile, which may have finished since.
+        """Return whether another trial has taken this configuration since it was chosen.
 
-        That is a first configuration, or one that was new.
+        Only warm starts and configurations that were new are checked.
         """
         if plan.start is None and not was_new:
             return False
@@ -236,7 +237,7 @@ class PastSampler(BaseSampler):
             return was_new and not self._is_new(now, plan)
 
     def _is_new(self, moment: Moment, plan: Plan) -> bool:
-        """Return whether nobody else has a plan."""
+        """Return whether no other trial has this configuration; False if repeats are allowed."""
         space = moment.space
         if not self.rules.new or not len(space):
             return False

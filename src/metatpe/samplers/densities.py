@@ -12,7 +12,7 @@ import numpy as np
 
 from metatpe.past.densities import PastDensities
 from metatpe.past.known import Past
-from metatpe.samplers.guards import MIN_GOOD, N_JUDGED, Rules, trust
+from metatpe.samplers.guards import MIN_GOOD, N_JUDGED, Rules, fewer, trust
 from metatpe.space import Floats, Ints
 from metatpe.study.moment import Moment
 from metatpe.tpe.acquisition import MAX_OWN, Densities, draw_candidates
@@ -26,7 +26,7 @@ _ALL_RULES = Rules()
 
 
 @dataclass(frozen=True)
-class DensityRatio:
+class TPESteps:
     """The control parameters of the paper, and the steps that depend on them."""
 
     gamma: float = GAMMA
@@ -57,8 +57,8 @@ class DensityRatio:
         if len(moment.running):
             bad = np.vstack([bad, moment.running])
             is_own = np.append(is_own, ~moment.is_running_start)
-        good = past.target(done.X[is_good])
-        # Rule `widths`: the kernels of bad observations are as wide as the study's own ones say.
+        good = past.good_of_study(done.X[is_good])
+        # Rule `widths`: bandwidths come from the bad observations that were not warm starts.
         if not self.rules.widths or len(bad) > MAX_OWN or not is_own.any():
             return Densities(good, Parzen.of_some(columns, bad, MAX_OWN))
         return Densities(good, Parzen(columns, bad, bandwidths(columns, bad[is_own])))
@@ -76,7 +76,7 @@ class DensityRatio:
             moment: What the study knows.
             good: The density of its good observations.
             past: Those of the past tasks.
-            has_start: Whether the study began with configurations of the past.
+            has_start: Whether the sampler gives warm starts.
         """
         n_past = len(past.tasks)
         if self.is_naive:
@@ -99,10 +99,9 @@ class DensityRatio:
         rng: np.random.Generator,
     ) -> Floats:  # (C, d)
         """Draw candidates from the good densities of the tasks."""
-        # Workers that collided have the same best candidate, and would go on colliding: of fewer
-        # candidates they have different ones.
-        is_fewer = self.rules.fewer and moment.attempt > 0
-        n = max(1, self.n_candidates // 4**moment.attempt) if is_fewer else self.n_candidates
+        n = self.n_candidates
+        if self.rules.fewer and moment.attempt > 0:
+            n = fewer(n, moment.attempt)
         X = draw_candidates(
             tasks,
             weights,

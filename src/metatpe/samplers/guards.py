@@ -78,7 +78,7 @@ class Rules:
     # Guards.
     silence: bool = True  # `densities.is_silent`
     trust: bool = True  # `densities.weigh`
-    turns: bool = True  # `meta_tpe._take_turns`
+    turns: bool = True  # `meta_tpe._weights_used`
     restart: bool = True  # `meta_tpe._restart`
     widths: bool = True  # `densities.of_study`
     # The start and workers.
@@ -97,6 +97,14 @@ class Rules:
         return cls(**{field.name: False for field in fields(cls)})
 
 
+def fewer(n: int, attempt: int) -> int:
+    """Return how many of n candidates a worker looks at after so many collisions with others.
+
+    With all of them, workers that collided would find the same best one again.
+    """
+    return max(1, n >> 2 * attempt)
+
+
 def trust(z: Floats) -> Floats:  # (M,) -> (M,)
     """Return how far each past task is trusted, from 0 to 1."""
     trusted: Floats = np.minimum(1.0, 2.0 * ndtr(z))
@@ -109,15 +117,15 @@ def is_reversed(z: Floats) -> bool:  # (M,)
 
 
 def may_restart(levels: Ints, start: Floats, first: int) -> bool:  # (n,), (n,)
-    """Return whether first configurations of the reversed past, if any, do better than others.
+    """Return whether warm starts from the reversed past, if there are any, do better than others.
 
     Args:
-        levels: How far behind each observation is.
-        start: Which first configuration each was, -1 for the study's own.
-        first: The index of the first one of the reversed past.
+        levels: The level of each observation, see `tpe.pareto.levels`.
+        start: Which warm start each was, -1 for none.
+        first: The index of the first warm start from the reversed past.
     """
-    is_new = start >= first
-    return not is_new.any() or bool(levels[is_new].mean() < levels[~is_new].mean())
+    is_later = start >= first
+    return not is_later.any() or bool(levels[is_later].mean() < levels[~is_later].mean())
 
 
 def chance_of_the_past(levels: Ints, turns: Floats) -> float:  # (n,), (n,)

@@ -20,7 +20,7 @@ from metatpe.samplers.base import (
     require_one_of,
     require_whole,
 )
-from metatpe.samplers.densities import N_EI_CANDIDATES, DensityRatio, judged
+from metatpe.samplers.densities import N_EI_CANDIDATES, TPESteps, judged
 from metatpe.samplers.first import first_fitting
 from metatpe.samplers.guards import (
     N_RESTART,
@@ -140,8 +140,8 @@ class MetaTPESampler(PastSampler):
         return f"{type(self).__name__}{suffix}"
 
     @property
-    def _tpe(self) -> DensityRatio:
-        return DensityRatio(*self._settings, rules=self.rules)
+    def _tpe(self) -> TPESteps:
+        return TPESteps(*self._settings, rules=self.rules)
 
     def propose(self, moment: Moment, rng: np.random.Generator) -> Plan:
         """Choose a configuration: lines 11 to 21 of Algorithm 2.
@@ -152,29 +152,29 @@ class MetaTPESampler(PastSampler):
             return self.random(moment, "epsilon", "epsilon")
         if plan := self._restart(moment):  # rule `restart`
             return plan
-        tpe, known = self._tpe, self.past_in(moment.space)
-        past = tpe.of_past(known)  # line 6: both densities of each past task, made once
-        target = tpe.of_study(moment, past)  # line 13: sort and split; rules `front`, `widths`
+        tpe, past = self._tpe, self.past_in(moment.space)
+        densities = tpe.of_past(past)  # line 6: both densities of each past task, made once
+        target = tpe.of_study(moment, densities)  # line 13: sort, split; rules `front`, `widths`
         weights, kept = tpe.weigh(  # line 16: Algorithm 1; rules `silence`, `trust`
-            moment, target.good, past, has_start=self.first_trials.has_past
+            moment, target.good, densities, has_start=self.first_trials.has_past
         )
-        used, reason = self._take_turns(moment, weights, len(target.good))  # rule `turns`
-        X = tpe.candidates(moment, [target, *past.tasks], used, rng=rng)  # lines 14 and 15
+        used, reason = self._weights_used(moment, weights, len(target.good))  # rule `turns`
+        X = tpe.candidates(moment, [target, *densities.tasks], used, rng=rng)  # lines 14, 15
         X = self.only_new(moment, X, moment.is_new)  # rule `new`
-        best = X[np.argmax(past.score(target, used, X, rng=rng))]  # line 20
+        best = X[np.argmax(densities.score(target, used, X, rng=rng))]  # line 20
         return Plan(
             "acquisition",
             reason,
             moment.values(best),
-            weights=dict(zip((TARGET, *known.names), weights.tolist(), strict=True)),
+            weights=dict(zip((TARGET, *past.names), weights.tolist(), strict=True)),
             kept=tuple(moment.space.names[j] for j in kept),
         )
 
     def propose_value(self, moment: Moment, rng: np.random.Generator) -> Any:
-        """Choose the value of the one parameter of a space, which was not planned."""
+        """Choose a value for a parameter that the plan does not contain."""
         return self.propose(moment, rng).params[moment.space.names[0]]
 
-    def _take_turns(self, moment: Moment, weights: Floats, n_good: int) -> tuple[Floats, Reason]:
+    def _weights_used(self, moment: Moment, weights: Floats, n_good: int) -> tuple[Floats, Reason]:
         """Return the weights that are used for this choice, and why."""
         if len(weights) == 1:
             return weights, "no_past"

@@ -18,6 +18,7 @@ from metatpe.gp.plateaus import Plateaus
 from metatpe.gp.process import Encoder
 from metatpe.gp.search import candidates, climb
 from metatpe.samplers.base import PastSampler
+from metatpe.samplers.guards import fewer
 from metatpe.space import Floats, Mask
 from metatpe.study.moment import Moment
 from metatpe.tpe.pareto import ranks
@@ -35,7 +36,7 @@ class Surrogate:
     encoder: Encoder  # configurations -> features
     branches: Branches  # what a configuration will use
     reached: Floats  # (n, m), what has been reached
-    good: Floats  # (k, d), good configurations of the study, to look for better ones nearby
+    front: Floats  # (k, d), the best configurations of the study; the search looks near them
     past_best: Floats  # (k, d), good configurations of the past
     plateaus: Plateaus | None = None  # where nothing new is expected
 
@@ -85,9 +86,8 @@ def best_configuration(
         return is_as_fixed & is_new(X)
 
     has_collided = moment.attempt > 0 and sampler.rules.fewer
-    # Workers that collided would go on colliding; of fewer candidates they have other ones.
-    n = _N_CANDIDATES // 4**moment.attempt if has_collided else _N_CANDIDATES
-    X = np.vstack([candidates(columns, surrogate.good, n, rng), surrogate.past_best])
+    n = fewer(_N_CANDIDATES, moment.attempt) if has_collided else _N_CANDIDATES
+    X = np.vstack([candidates(columns, surrogate.front, n, rng), surrogate.past_best])
     if has_collided:
         X = X[rng.permutation(len(X))[:n]]  # of a finite space, all configurations are candidates
     X = sampler.only_new(moment, moment.with_fixed(X), is_new)

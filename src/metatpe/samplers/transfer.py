@@ -22,7 +22,7 @@ from metatpe.past.known import Past
 from metatpe.past.models import PastModels
 from metatpe.past.task import Task
 from metatpe.samplers.base import N_STARTUP_TRIALS, PastSampler, StartName
-from metatpe.samplers.densities import DensityRatio, judged
+from metatpe.samplers.densities import TPESteps, judged
 from metatpe.samplers.surrogate import (
     Surrogate,
     best_configuration,
@@ -58,7 +58,7 @@ class TransferSampler(PastSampler):
     trials, for example because of noise, the more often the densities of `MetaTPESampler` choose.
 
     Warm starts, seeds, constraints, parallel workers and records are those of `MetaTPESampler`,
-    and in a finite space no configuration is suggested twice while there is a new one. A weight in
+    and no configuration is suggested twice while there is a new one. A weight in
     `transfer_history` is the share of a past study in the spread of the predictions. A
     trial that `TransferPruner` stopped counts as what its curve was expected to reach; infeasible
     and other pruned trials count as the worst. A parameter that no earlier trial has used is drawn
@@ -111,7 +111,7 @@ class TransferSampler(PastSampler):
         """Choose a configuration once the start-up trials are done."""
         rng.random()  # MetaTPESampler's epsilon; without it, stored runs would differ
         past = self.past_in(moment.space)
-        models, is_own = past.models(moment.objective_names), self._is_own_turn(moment, past)
+        models, is_own = past.models(moment.objective_names), self._is_without_past(moment, past)
         chosen = np.arange(0) if is_own else self._chosen(moment, past)
         study = observed(moment, models.encoder)
         fitted = _fitted(study, models, chosen)
@@ -126,7 +126,7 @@ class TransferSampler(PastSampler):
         x = best_configuration(self, moment, surrogate, acquisition, rng)
         return Plan("acquisition", reason, moment.values(x), weights)
 
-    def _is_own_turn(self, moment: Moment, past: Past) -> bool:
+    def _is_without_past(self, moment: Moment, past: Past) -> bool:
         """Return whether the study chooses alone, without the past."""
         if not self.rules.alternate or len(moment.observations.X) < _N_LED or not past.names:
             return False
@@ -136,7 +136,7 @@ class TransferSampler(PastSampler):
         """Return the past tasks that inform: of many those that rank the study's trials best."""
         if len(past.names) <= MAX_INFORMING or not self.rules.ten:
             return np.arange(len(past.names))
-        densities = DensityRatio(rules=self.rules).of_past(past)
+        densities = TPESteps(rules=self.rules).of_past(past)
         agreement = densities.agreement(*judged(moment, densities))
         return np.sort(np.argsort(-agreement, kind="stable")[:MAX_INFORMING])
 
@@ -160,7 +160,7 @@ class TransferSampler(PastSampler):
         self, moment: Moment, past: Past, study: Observed, is_own: bool, rng: np.random.Generator
     ) -> Plan:
         """Choose the candidate with the best ratio of densities, with or without the past."""
-        tpe = DensityRatio(rules=self.rules)
+        tpe = TPESteps(rules=self.rules)
         densities = tpe.of_past(past)
         target = tpe.of_study(moment, densities)
         has_start = self.first_trials.has_past
@@ -187,8 +187,8 @@ def _surrogate(
         branches=study.branches,
         # What was observed, not what is predicted for it: a front of means hides the luck of
         # single evaluations, and the search stays near it.
-        reached=np.vstack([y[study.is_good], _predictions(models, study.running)[0]]),
-        good=study.front,
+        reached=np.vstack([y[study.is_valid], _predictions(models, study.running)[0]]),
+        front=study.front,
         past_best=past.best(chosen),
     )
 
@@ -197,7 +197,7 @@ def _plateaus(study: Observed, models: Sequence[InformedProcess]) -> Plateaus:
     """Return where the losses of all objectives are the same."""
     # The mean of the squared distances by the length scales of each objective.
     scale = np.sqrt(np.mean([model.settings.scale**2 for model in models], axis=0))
-    known = study.is_good & study.is_seen  # expectations are cut off at the best loss
+    known = study.is_valid & study.is_seen  # expectations are cut off at the best loss
     return Plateaus.of(study.features[known], study.losses[known], scale)
 
 
@@ -218,13 +218,12 @@ def _best_on_its_scale(models: Sequence[InformedProcess]) -> InformedProcess:
     Each observation as the others predict it; the first model unless another is clearly better, by
     more than a standard error of Fisher's z. The shape of the losses says on which scale they look
     normal (see `transform`), not on which one they are smooth: the logarithm of a quadratic bowl
-    looks normal, and has a spike where the search has to go. (4-D ellipsoid, past task with the
-    same optimum, after 100 evaluations: 0.36 on the first scale, 0.006 on the best one.)
+    looks normal, and has a spike where the search has to go.
     """
     first, n = models[0], len(models[0].y)
     if n < 5 or len(models) == 1:
         return first
-    left_out = np.stack([model.left_out for model in models])
+    left_out = np.stack([model.left_out_mean for model in models])
     z = np.arctanh(np.clip(rank_correlation(left_out, first.y), -0.9999, 0.9999))
     best = int(np.argmax(z))
     return models[best] if z[best] > z[0] + 1.0 / np.sqrt(n - 3) else first
@@ -235,7 +234,7 @@ def _order(model: InformedProcess) -> float:
 
     Relative to the largest value that ties allow.
     """
-    rho = rank_correlation(model.left_out[None], model.y)[0]
+    rho = rank_correlation(model.left_out_mean[None], model.y)[0]
     return min(1.0, float(rho * np.arange(len(model.y)).std() / mid_ranks(model.y).std()))
 
 

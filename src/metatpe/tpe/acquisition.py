@@ -87,7 +87,8 @@ def draw_candidates(
 ) -> Floats:  # (n * tasks that count, d)
     """Return n candidates for every task that counts, from each in proportion to its weight.
 
-    1/sum(w^2) tasks count: all of them where they weigh the same, one where it has all the weight.
+    1/sum(w^2) tasks count, at most `MAX_TASKS`: all of them if their weights are equal, one if it
+    has all the weight.
     Algorithm 2 of the paper draws n from every task, jointly.
 
     Args:

@@ -9,11 +9,14 @@ with all densities against the uniform measure of the unit cube, and
     categorical  k(x, c) = K * 0.9 if x and c are the same choice, else K * 0.1/(K - 1)
     missing c    k(x, c) = 1
 
-The bandwidth h of a column is Scott's with the robust spread, and vanishes as n grows (a constant
-floor, as in the authors' code, never converges):
+The bandwidth h of a column is Scott's with the robust spread. Except in stepped columns, it
+vanishes as n grows (a constant floor, as in the authors' code, never converges):
 
     h = min(1/2, max(floor, 1.059 * min(sd, IQR/1.34) * n^(-1/5)))
     floor = 0.1/sqrt(n), and for a stepped column of K values at least min(0.1, 1/K)
+
+Departures from the paper: the uniform component, which keeps the ratio of two densities finite far
+from all centres, and the bandwidths, for which the paper refers to BOHB.
 
 All centres share h, so log prod_d k_d is a matrix product of features of x with coefficients of c:
 

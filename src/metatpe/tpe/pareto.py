@@ -186,7 +186,7 @@ def order(
 
 
 def levels(losses: Floats, violation: Floats, lateness: Floats | None = None) -> Ints:  # (n,)
-    """Return how far behind each observation is: its rank, then those that have none in turn."""
+    """Return each observation's rank; unranked ones follow, one level each."""
     late = np.zeros((len(losses), 1)) if lateness is None else lateness
     is_ranked = _is_ranked(losses, violation, late)
     level = np.zeros(len(losses), dtype=np.int64)

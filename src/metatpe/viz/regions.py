@@ -34,11 +34,10 @@ from metatpe.past.similarity import importance
 from metatpe.past.task import Task
 from metatpe.space import Columns, Floats, Ints, Mask, Space
 from metatpe.tpe.kde import Parzen, Points
-from metatpe.tpe.pareto import split
+from metatpe.tpe.pareto import GAMMA, split
 from metatpe.viz.style import Look, Shown, look, shortened
 from metatpe.viz.ticks import MAX_TICKS, linear_ticks, log_ticks
 
-GAMMA = 0.1  # the sampler's
 MASS = 0.8
 _N_CELLS = {1: 256, 2: 192}  # of a continuous column, by the number of parameters
 _GOLDEN = 0.6180339887498949

@@ -38,7 +38,7 @@ def labelled(table: Table, **labels: Any) -> Table:
 
 
 def mean_curve(traces: Sequence[Trace], measure: Measure) -> Table:
-    """Return the mean of runs that differ in their seed alone, one row an evaluation."""
+    """Return the mean of runs that differ in their seed alone, one row per evaluation."""
     import pandas as pd
 
     problem = get_problem(traces[0].run.problem)

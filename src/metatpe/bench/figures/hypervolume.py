@@ -14,6 +14,7 @@ from metatpe.bench.metrics import hypervolume_curve
 from metatpe.bench.plan import N_START, Run, plan
 from metatpe.bench.problems import get_problem, problem_names
 from metatpe.bench.records import Trace
+from metatpe.tpe.importance import ETA
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Picture
@@ -30,7 +31,6 @@ _QUICK = (
 # Other forms of a method that is shown: they are compared in tables, and would hide it here.
 _VARIANTS = frozenset({"meta-tpe-portfolio", "meta-tpe-paper", "transfer-draw"})
 _ETAS = (1.5, 2.0, 2.5, 5.0)
-_DEFAULT_ETA = 2.5
 _FRONT = "true front"
 
 
@@ -41,14 +41,12 @@ def _plan_methods(suite: str, seeds: Iterable[int], quick: bool) -> tuple[Run, .
 
 def _plan_etas(suite: str, seeds: Iterable[int], quick: bool) -> tuple[Run, ...]:
     seeds = list(seeds)
-    settings: list[dict[str, float]] = [
-        {} if eta == _DEFAULT_ETA else {"eta": eta} for eta in _ETAS
-    ]
+    settings: list[dict[str, float]] = [{} if eta == ETA else {"eta": eta} for eta in _ETAS]
     return tuple(run for s in settings for run in plan([suite], ["meta-tpe"], seeds, settings=s))
 
 
 def _eta(run: Run) -> str:
-    return str(dict(run.settings).get("eta", _DEFAULT_ETA))
+    return str(dict(run.settings).get("eta", ETA))
 
 
 def _table_of_curves(
