@@ -316,7 +316,7 @@ def _table_of_members(members: Sequence[Member], sources: Mapping[str, _Source])
         rows.append([str(i), _params_text(member.params), _expected(member, sources), serves])
     n = len(members[0].expected) if members else 0
     title = f"{counted(len(members), 'configuration')} for {counted(n, 'past study')}"
-    return table_of(["", "configuration", "expected", "there for"], rows, title)
+    return table_of(["", "configuration", "expected", "chosen for"], rows, title)
 
 
 def _expected(member: Member, sources: Mapping[str, _Source]) -> str:

@@ -158,11 +158,11 @@ def _table_of_what_is_left(found: Sequence[Summary], like: str) -> Table:
         if (left := s.left) is not None:
             outside = [f"{n} of {name}" for name, n in left.outside.items()]
             lists = (left.shared, outside, left.dropped, left.lacking)
-            remain = f"{left.observations} of {s.observations}"
-            rows.append([s.study, remain, *(", ".join(names) for names in lists)])
+                        usable = f"{left.observations} of {s.observations}"
+            rows.append([s.study, usable, *(", ".join(names) for names in lists)])
         elif not s.left_out:
             rows.append([s.study, f"{s.observations}", f"unknown: {like} has no trials yet"])
-    columns = ["past study", "remain", "shared", "outside", "dropped", "lacking"]
+    columns = ["past study", "usable", "shared", "outside", "dropped", "missing"]
     return table_of(columns, rows, Text(f"Trials of past studies that can be used for {like}"))
 
 
