@@ -145,9 +145,9 @@ def run(
 ) -> None:
     """Run methods on problems, and keep a record of each run.
 
-    The past of a problem is the rest of its suite: 100 random configurations of each other
-    problem, the same for every method with the same seed. Finished runs are skipped, so the same
-    command continues where it was stopped.
+    The past tasks of a problem are the other problems of its suite, with 100 random
+    configurations each. They are the same for every method with the same seed. Finished runs are
+    skipped, so the same command continues where it was stopped.
 
     Example: `metatpe bench run --problem hpolib --method meta-tpe,mo-tpe --seeds 20 --jobs 2
     --out results/`

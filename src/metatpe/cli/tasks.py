@@ -77,8 +77,8 @@ def tasks(
     """Show the studies of a storage, and how much of each a new study can use.
 
     `--like` shows which parameters each past study shares with the new one, which are dropped or
-    missing, how many values lie outside the new ranges, and how many trials remain. The new study
-    need not exist. An objective is called to see which parameters it asks for. It is stopped
+    missing, how many values lie outside the new ranges, and how many trials are usable. The new
+    study need not exist. An objective is called to see which parameters it asks for. It is stopped
     after five seconds without a new parameter, and nothing is stored.
 
     Examples:
