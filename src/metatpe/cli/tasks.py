@@ -158,7 +158,7 @@ def _table_of_what_is_left(found: Sequence[Summary], like: str) -> Table:
         if (left := s.left) is not None:
             outside = [f"{n} of {name}" for name, n in left.outside.items()]
             lists = (left.shared, outside, left.dropped, left.lacking)
-                        usable = f"{left.observations} of {s.observations}"
+            usable = f"{left.observations} of {s.observations}"
             rows.append([s.study, usable, *(", ".join(names) for names in lists)])
         elif not s.left_out:
             rows.append([s.study, f"{s.observations}", f"unknown: {like} has no trials yet"])
