@@ -38,7 +38,9 @@ def main() -> None:
     parser.add_argument("--batches", type=int, default=5, help="of each new study")
     parser.add_argument("--batch-size", type=int, default=4)
     parser.add_argument("--past-trials", type=int, default=40, help="of each past study")
-    parser.add_argument("--seeds", type=int, default=3, help="searches with and without past studies")
+    parser.add_argument(
+        "--seeds", type=int, default=3, help="searches with and without past studies"
+    )
     args = parser.parse_args()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
 

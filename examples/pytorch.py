@@ -119,7 +119,9 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=20, help="of each new study")
     parser.add_argument("--past-trials", type=int, default=30, help="of each past study")
     parser.add_argument("--epochs", type=int, default=3, help="of each training")
-    parser.add_argument("--seeds", type=int, default=3, help="searches with and without past studies")
+    parser.add_argument(
+        "--seeds", type=int, default=3, help="searches with and without past studies"
+    )
     args = parser.parse_args()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     torch.set_num_threads(1)  # the networks are too small for more

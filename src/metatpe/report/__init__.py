@@ -27,8 +27,8 @@ def html_report(
     Args:
         study: The study; of any sampler, finished or not.
         past: The past studies or tasks that the sampler had, and others to compare with.
-        without: Runs of the same problem without past studies; with them, the report shows how many
-            trials were saved.
+        without: Runs of the same problem without past studies; with them, the report shows how
+            many trials were saved.
 
     Raises:
         ValueError: A run without past studies has other objectives.
