@@ -237,7 +237,7 @@ def get_method(name: str) -> Method:
 
     Example:
         >>> get_method("mo-tpe").about
-                'MetaTPESampler without past studies'
+        'MetaTPESampler without past studies'
     """
     if name not in _METHODS:
         raise ValueError(unknown_name("method", name, method_names()))
