@@ -338,7 +338,7 @@ def _readable(traces: Sequence[Trace]) -> tuple[list[Trace], list[str]]:
         sentences.append(f"{', '.join(names)} {verb} left out: {missing[names[0]]}")
     readable = [trace for trace in traces if trace.run.problem not in missing]
     if not readable:
-        raise ValueError(f"no data of a problem are installed; {sentences[0]}")
+        raise ValueError(f"the data of none of these problems are installed; {sentences[0]}")
     return readable, sentences
 
 
