@@ -36,7 +36,7 @@ from metatpe.bench.problems import expand
 AT = (10, 20, 30, 50, 100)
 WITH = "all rules"
 GROUPS = {  # columns of the summary -> kinds of past
-    "past that fits": ("like",),
+    "related": ("like",),
     "noise, other problems": ("noise", "other"),
     "reversed": ("reverse",),
     "renamed parameters": ("renamed",),

@@ -47,7 +47,7 @@ SUITES = {"hpolib": "HPOlib: neural networks", "nmt": "NMT-Bench: machine transl
 TPE = "optuna-tpe-multivariate"
 REACH = {  # the curves of README's picture
     "transfer": ("TransferSampler, with past studies", "#0072B2"),
-    f"{TPE}+warm": ("Optuna's TPE, five past bests enqueued", "#E69F00"),
+    f"{TPE}+warm": ("Optuna's TPE, five of the best past trials enqueued", "#E69F00"),
     TPE: ("Optuna's TPE", "#999999"),
 }
 ROUNDING = 1e-12  # the same points in another order have hypervolumes that differ by less

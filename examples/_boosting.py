@@ -1,8 +1,8 @@
-"""What the examples about batches and workers tune: gradient boosting, its fit and its size.
+"""The problem of the examples about batches and workers: fit and size of gradient boosting.
 
-Friedman's three regression problems are the past, scikit-learn's diabetes data is new. R² is
-maximised and the size of the model in kB minimised; both follow from the parameters alone, so that
-workers who share a processor measure the same.
+The past studies are Friedman's three regression problems, and the new one is scikit-learn's
+diabetes dataset. R² is maximised, and the size of the model in kB is minimised. Both depend only
+on the parameters, so workers that share a processor measure the same values.
 """
 
 from __future__ import annotations

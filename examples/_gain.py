@@ -1,9 +1,9 @@
-"""What transfer gained: studies that had a past beside studies that had none, trial by trial.
+"""Compare studies with and without past studies, trial by trial; used by the examples.
 
-Used by the examples. With one objective the measure is the best value found so far. With several
-it is the hypervolume, in [0, 1]: the part of a box that is dominated by what a study has found.
-The box goes from the best value of each objective, over all studies compared, to the value that
-one in ten trials exceeds. Infeasible trials find nothing.
+With one objective the measure is the best value so far. With several it is the hypervolume, in
+[0, 1]: the part of a box that the trials of a study dominate. For each objective, the box goes
+from the best value over all compared studies to the value that one in ten trials exceeds.
+Infeasible trials do not count.
 """
 
 from __future__ import annotations

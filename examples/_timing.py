@@ -1,4 +1,4 @@
-"""How long a model takes to predict; used by the examples that minimise it."""
+"""Measure how long a model takes to predict; used by the examples that minimise this time."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""Ask and tell: batches of configurations that something else evaluates.
+"""Ask and tell: get configurations in batches, and evaluate them elsewhere.
 
     pip install metatpe scikit-learn
     python examples/ask_and_tell.py
 
-For a queue, a cluster or a laboratory that takes several configurations at once and answers later:
-ask for as many as it takes, tell the answers in any order. The sampler knows which ones are still
-out and does not propose them again. The past are three studies in a SQLite file; every search is
-done with and without them.
+A queue, a cluster or a laboratory evaluates several configurations at once and returns the results
+later. Ask for as many configurations as you need, and tell the results in any order. The sampler
+knows which ones are still being evaluated and does not suggest them again. The past studies are
+three studies in a SQLite file. Every search is run with and without them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ def main() -> None:
     parser.add_argument("--batches", type=int, default=5, help="of each new study")
     parser.add_argument("--batch-size", type=int, default=4)
     parser.add_argument("--past-trials", type=int, default=40, help="of each past study")
-    parser.add_argument("--seeds", type=int, default=3, help="searches with and without the past")
+    parser.add_argument(
+        "--seeds", type=int, default=3, help="searches with and without past studies"
+    )
     args = parser.parse_args()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
 

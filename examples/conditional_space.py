@@ -1,12 +1,13 @@
-"""A conditional space: which model, and the parameters that only this model has.
+"""A conditional space: choose a model, and the parameters that only this model has.
 
     pip install metatpe scikit-learn
     python examples/conditional_space.py
 
 The objective chooses between a support vector machine, nearest neighbours and a random forest, and
-asks for the parameters of the chosen one. Nothing has to be declared: a parameter that a trial did
-not use is missing there, in the past as in the new study. The past are studies on three other
-datasets, from before the forest was among the choices. One objective, the error.
+asks for the parameters of the chosen model. You do not have to declare anything: a parameter that
+a trial did not use is missing in that trial, in past studies and in the new one. The past studies
+are on three other datasets, and their choices did not include the forest. The one objective is
+the error.
 """
 
 from __future__ import annotations
@@ -74,7 +75,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--trials", type=int, default=20, help="of each new study")
     parser.add_argument("--past-trials", type=int, default=60, help="of each past study")
-    parser.add_argument("--seeds", type=int, default=3, help="searches with and without the past")
+    parser.add_argument(
+        "--seeds", type=int, default=3, help="searches with and without past studies"
+    )
     args = parser.parse_args()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
 

@@ -3,11 +3,11 @@
     pip install metatpe scikit-learn
     python examples/constraints.py
 
-A forest of more than 100 kB is infeasible. The objective says so with `trial.set_constraint`, the
-value of which is 0 or less where a trial is feasible; feasible trials rank before infeasible ones,
-in the new study as in past ones, and of two infeasible ones the one that exceeds the limit less.
-The past are studies on three other datasets, whose forests are nearly all small enough; those of
-the digits, the new dataset, grow larger.
+A forest of more than 100 kB is infeasible. The objective sets this constraint with
+`trial.set_constraint`; its value is 0 or less if the trial is feasible. Feasible trials rank ahead
+of infeasible ones, in the new study and in past ones. Of two infeasible trials, the one that
+exceeds the limit by less ranks first. The past studies are on three other datasets, whose forests
+are nearly all small enough. The forests of the new dataset, the digits, are larger.
 """
 
 from __future__ import annotations
@@ -70,7 +70,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--trials", type=int, default=20, help="of each new study")
     parser.add_argument("--past-trials", type=int, default=40, help="of each past study")
-    parser.add_argument("--seeds", type=int, default=3, help="searches with and without the past")
+    parser.add_argument(
+        "--seeds", type=int, default=3, help="searches with and without past studies"
+    )
     args = parser.parse_args()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
 

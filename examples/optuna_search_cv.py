@@ -1,12 +1,12 @@
-"""scikit-learn's interface: OptunaSearchCV, with the past of other datasets.
+"""scikit-learn's interface: OptunaSearchCV, with past searches on other datasets.
 
     pip install metatpe scikit-learn optuna-integration
     python examples/optuna_search_cv.py
 
-`OptunaSearchCV` is Optuna's stand-in for scikit-learn's `RandomizedSearchCV`: a fitted search is a
-model. It takes a study, and the study takes the sampler. The past are searches of the same support
-vector machine on three other datasets (iris, wine, breast cancer), the new dataset are the digits.
-The score is the accuracy in cross-validation.
+`OptunaSearchCV` is Optuna's counterpart of scikit-learn's `RandomizedSearchCV`: a fitted search is
+a model. Pass it a study that uses the sampler. The past studies are searches for the same support
+vector machine on three other datasets (iris, wine, breast cancer), and the new dataset is the
+digits. The score is the accuracy in cross-validation.
 """
 
 from __future__ import annotations
@@ -53,7 +53,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--trials", type=int, default=20, help="of each new search")
     parser.add_argument("--past-trials", type=int, default=40, help="of each past search")
-    parser.add_argument("--seeds", type=int, default=3, help="searches with and without the past")
+    parser.add_argument(
+        "--seeds", type=int, default=3, help="searches with and without past studies"
+    )
     args = parser.parse_args()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
 

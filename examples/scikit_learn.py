@@ -3,9 +3,10 @@
     pip install metatpe scikit-learn
     python examples/scikit_learn.py
 
-The past are studies of the same network on three other datasets (iris, wine, breast cancer), the
-new dataset are the digits. Both objectives are minimised, so the result is a front: how much error
-a faster network costs. Every search is done with and without the past, with the same seeds.
+The past studies tuned the same network on three other datasets (iris, wine, breast cancer), and
+the new dataset is the digits. Both objectives are minimised, so the result is a Pareto front: the
+trade-off between error and speed. Every search is run with and without past studies, with the same
+seeds.
 """
 
 from __future__ import annotations
@@ -67,7 +68,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--trials", type=int, default=20, help="of each new study")
     parser.add_argument("--past-trials", type=int, default=40, help="of each past study")
-    parser.add_argument("--seeds", type=int, default=3, help="searches with and without the past")
+    parser.add_argument(
+        "--seeds", type=int, default=3, help="searches with and without past studies"
+    )
     args = parser.parse_args()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
 

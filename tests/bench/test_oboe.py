@@ -150,7 +150,7 @@ def test_a_data_set_that_is_not_there_is_answered_with_its_neighbours(
     folder: Path, matrices: dict[str, Rows]
 ) -> None:
     write(folder, matrices)
-    with pytest.raises(ValueError, match="oboe has no data set 7; the nearest are 3 and 12"):
+    with pytest.raises(ValueError, match="oboe has no dataset 7; the nearest are 3 and 12"):
         oboe.load("oboe/7")
 
 

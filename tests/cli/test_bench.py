@@ -125,7 +125,7 @@ def test_without_the_tables_of_a_suite_the_others_are_summarised(
     run = real_bench(*arguments, cwd=tmp_path, **environment)
     assert run.returncode == 2
     assert run.stderr.startswith(
-        "metatpe: no data of a problem are installed; nmt/so-en, nmt/sw-en"
+        "metatpe: the data of none of these problems are installed; nmt/so-en, nmt/sw-en"
     )
 
 

@@ -91,7 +91,7 @@ def test_runs_without_the_past_are_compared_and_are_no_past(storage: str) -> Non
     text, _ = report(
         *("new", "--storage", storage, "--format", "md", "--from", "*", "--without", "new, alone")
     )
-    assert "Measured against 1 run of the same problem without a past (new, alone)." in text
+    assert "Measured against 1 run of the same problem without past studies (new, alone)." in text
     assert "| new, alone | in any trial" not in text
     assert "| new | in any trial" not in text
 

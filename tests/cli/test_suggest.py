@@ -418,8 +418,11 @@ def test_what_cannot_help_a_study_is_said(url: str) -> None:
         ),
         (["--study", "runing"], "no study is called 'runing'; similar names are ['running']."),
         (["--from", "grid *", "--ranges", "--mass", "1.5"], "the mass must be more than 0 and at"),
-        (["--study", "running", "--ranges"], "--study goes with neither --ranges nor --enqueue"),
-        (["--ranges", "--csv", "-"], "--ranges goes with neither --enqueue nor --csv"),
+        (
+            ["--study", "running", "--ranges"],
+            "--study cannot be combined with --ranges or --enqueue",
+        ),
+        (["--ranges", "--csv", "-"], "--ranges cannot be combined with --enqueue or --csv"),
         (["--csv", "-", "--json"], "--json and --csv - both print; choose one of them."),
         (["--csv", "/no/such/folder/x.csv"], "there is no folder /no/such/folder."),
         (["--default", "depth"], "--default 'depth' is not NAME=VALUE."),

@@ -292,7 +292,7 @@ def test_a_study_is_not_written_over(runs: Path, url: str) -> None:
     before = load_tasks(url, "narrow")[0]
     arguments = ("--storage", url, "--study", "narrow", "--objective", "error")
     text = refusal("import", runs, *arguments)
-    assert text == "there is a study 'narrow' already; choose another name."
+    assert text == "study 'narrow' already exists; choose another name."
     assert load_tasks(url, "narrow")[0].losses.tolist() == before.losses.tolist()
 
 

@@ -386,10 +386,10 @@ def test_an_objective_with_another_number_of_values_leaves_no_study_that_blocks_
         (["nowhere.py:objective"], "there is no file nowhere.py."),
         (
             ["broken.py:objective"],
-            "broken.py does not import: ZeroDivisionError: division by zero",
+            "broken.py cannot be imported: ZeroDivisionError: division by zero",
         ),
         (["killed.py:objective"], "importing the objective ended the process with signal 9."),
-        (["train.py"], "'train.py' is no objective; write FILE.py:FUNCTION."),
+        (["train.py"], "'train.py' is not an objective; write FILE.py:FUNCTION."),
         (["--", "no-such-command", "{x:int:1:2}"], "there is no command 'no-such-command'."),
         (["train.py:objective", "--direction", "down"], "a direction is minimize or maximize"),
         (["train.py:objective", "--objective", "a", *TWO], "2 directions for 1 objective"),

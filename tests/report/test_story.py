@@ -361,7 +361,7 @@ def test_a_measurement_against_runs_without_a_past_is_described() -> None:
     )
     text = markdown_report(study, without=[other])
     assert "One run without past studies needed 2 more trials to get as far, which may be" in text
-    assert "Measured against 1 run of the same problem without a past (plain)." in text
+    assert "Measured against 1 run of the same problem without past studies (plain)." in text
     assert "the run needed 4 trials, this study 2" in text
     reverse = markdown_report(other, without=[study])
     assert "One run without past studies needed no more trials to get as far." in reverse

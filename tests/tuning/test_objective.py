@@ -84,7 +84,7 @@ def test_an_error_is_in_the_output_with_its_traceback(tmp_path: Path, output: Ou
         ("\nimport nowhere_to_be_found", "No module named 'nowhere_to_be_found' (line 2)."),
         ("def objective(:", "SyntaxError: invalid syntax (train.py, line 1)."),
         ("x = 1\n\nraise SystemExit", "SystemExit: it stops (line 3)."),
-        ("1 / 0", "does not import: ZeroDivisionError: division by zero (line 1)."),
+        ("1 / 0", "cannot be imported: ZeroDivisionError: division by zero (line 1)."),
         ("def objectives(trial): ...", "has no function 'objective'; close are ['objectives']."),
         ("objective = 3", "has no function 'objective'."),
     ],
@@ -99,8 +99,8 @@ def test_a_file_that_does_not_import_is_said(tmp_path: Path, source: str, senten
 @pytest.mark.parametrize(
     ("word", "sentence"),
     [
-        ("train.py", "'train.py' is no objective; write FILE.py:FUNCTION."),
-        ("train.py:", "'train.py:' is no objective; write FILE.py:FUNCTION."),
+        ("train.py", "'train.py' is not an objective; write FILE.py:FUNCTION."),
+        ("train.py:", "'train.py:' is not an objective; write FILE.py:FUNCTION."),
         ("nowhere/train.py:objective", "there is no file nowhere/train.py."),
     ],
 )
@@ -143,14 +143,14 @@ def test_a_command_gets_its_values_as_they_were_written(output: Output) -> None:
     [
         (["no-such-command", "{x:int:1:2}"], "there is no command 'no-such-command'."),
         ([PYTHON, "train.py"], "the command has no parameter, such as {lr:log:1e-5:1e-1}."),
-        ([PYTHON, "{x:int:1:2}", "{x:int:1:3}"], "x is there twice; write {x} the second time."),
+        ([PYTHON, "{x:int:1:2}", "{x:int:1:3}"], "x appears twice; write {x} the second time."),
         ([PYTHON, "{x:log}"], "{x:log} has no range; write {x:log:LOW:HIGH}."),
         ([PYTHON, "{x:log:0:1}"], "a log scale needs positive values, but there is 0."),
         (
             [PYTHON, "{x:odd:0:1}"],
             "'odd' is not a type; the types are float, log, int, logint, choice.",
         ),
-        ([PYTHON, "{HOME}"], "nothing says what {HOME} may be; write {HOME:float:0:1}"),
+        ([PYTHON, "{HOME}"], "{HOME} has no range or choices; write {HOME:float:0:1}"),
     ],
 )
 def test_a_command_that_cannot_be_tuned_is_said(words: list[str], sentence: str) -> None:

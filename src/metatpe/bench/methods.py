@@ -177,7 +177,7 @@ _tpe, _gp = optuna.samplers.TPESampler, _maker(optuna.samplers.GPSampler, has_pa
 _WITHOUT_PAST = (
     Method(
         "mo-tpe",
-        "MetaTPESampler without a past",
+        "MetaTPESampler without past studies",
         _maker(MetaTPESampler, has_past=False),
         settings=_TPE_SETTINGS_WITHOUT_WEIGHING,
     ),
@@ -195,7 +195,7 @@ _WITHOUT_PAST = (
     Method("optuna-gp", "Optuna's GPSampler", _gp, needs=("torch", "gp")),
     Method(
         "optuna-gp-log",
-        "Optuna's GPSampler, told log objectives",
+        "Optuna's GPSampler with the logarithm of the objectives",
         _gp,
         is_told_log=True,
         needs=("torch", "gp"),
@@ -237,7 +237,7 @@ def get_method(name: str) -> Method:
 
     Example:
         >>> get_method("mo-tpe").about
-        'MetaTPESampler without a past'
+        'MetaTPESampler without past studies'
     """
     if name not in _METHODS:
         raise ValueError(unknown_name("method", name, method_names()))

@@ -127,7 +127,9 @@ def compare(records: Iterable[Record], *, required: bool = True) -> list[PrunerE
             key = (record.run.pruner, record.run.method)
             rows.setdefault(key, []).append(_measure(record, without[_twin(record)]))
     if not rows and required:
-        raise ValueError("no run has one without pruning beside it; run `--pruner none` as well.")
+        raise ValueError(
+            "there is no run without pruning to compare with; run `--pruner none` as well."
+        )
     return [
         PrunerEntry(*key, len(found), *np.mean(found, axis=0).tolist())
         for key, found in rows.items()

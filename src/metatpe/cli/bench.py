@@ -145,9 +145,9 @@ def run(
 ) -> None:
     """Run methods on problems, and keep a record of each run.
 
-    The past of a problem is the rest of its suite: 100 random configurations of each other
-    problem, the same for every method with the same seed. Finished runs are skipped, so the same
-    command continues where it was stopped.
+    The past tasks of a problem are the other problems of its suite, with 100 random
+    configurations each. They are the same for every method with the same seed. Finished runs are
+    skipped, so the same command continues where it was stopped.
 
     Example: `metatpe bench run --problem hpolib --method meta-tpe,mo-tpe --seeds 20 --jobs 2
     --out results/`
@@ -338,7 +338,7 @@ def _readable(traces: Sequence[Trace]) -> tuple[list[Trace], list[str]]:
         sentences.append(f"{', '.join(names)} {verb} left out: {missing[names[0]]}")
     readable = [trace for trace in traces if trace.run.problem not in missing]
     if not readable:
-        raise ValueError(f"no data of a problem are installed; {sentences[0]}")
+        raise ValueError(f"the data of none of these problems are installed; {sentences[0]}")
     return readable, sentences
 
 

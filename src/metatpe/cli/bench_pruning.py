@@ -20,7 +20,7 @@ def pruning(
     results: Folder,
     at: Annotated[
         str,
-        typer.Option(metavar="TRAININGS", help="Budgets of epochs, in full trainings, as 10,50."),
+        typer.Option(metavar="TRAININGS", help="Epochs spent, in full training runs: 10,50."),
     ] = "10,50",
     figure: Annotated[
         Path | None, typer.Option(help="A PNG file for the regret against the epochs spent.")
@@ -29,9 +29,9 @@ def pruning(
 ) -> None:
     """Compare pruners: epochs spent, regret beyond no pruning, and share of the best trials lost.
 
-    The columns `at 10` and `at 50` have the mean regret after the epochs of 10 and 50 full
-    trainings: 0 for the best of the problem, 1 for the median of random configurations, empty if
-    the runs end before.
+    The columns `at 10` and `at 50` show the mean regret after as many epochs as 10 and 50 full
+    training runs take: 0 is the best of the problem, 1 the median of random configurations. They
+    are empty if the runs end before that.
 
     Examples:
 

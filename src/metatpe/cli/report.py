@@ -58,7 +58,7 @@ def report(
 ) -> None:
     """Write a report on a study: its results, and what the past studies contributed.
 
-    The report is one HTML file that needs no network, so you can send it by mail. `--pdf`
+    The report is one HTML file that needs no network, so you can send it by email. `--pdf`
     prints it with Chromium, Chrome or Edge. HTML needs the extra `viz`.
 
     Examples:
@@ -89,7 +89,7 @@ def report(
 def _read(
     name: str, storage: str, past: Sequence[str], without: Sequence[str]
 ) -> tuple[Study, list[Study], list[Study]]:
-    """Return the study, the past studies on record or asked for, and runs without a past."""
+    """Return the study, the past studies on record or asked for, and runs without past studies."""
     opened = open_storage(storage)
     study = load_study(opened, name)
     with plain_errors(opened):

@@ -163,9 +163,13 @@ def _check_options(
 ) -> None:
     """Refuse options that exclude each other."""
     if study is not None and (ranges or enqueue is not None):
-        raise ValueError("--study goes with neither --ranges nor --enqueue; choose one of them.")
+        raise ValueError(
+            "--study cannot be combined with --ranges or --enqueue; choose one of them."
+        )
     if ranges and (enqueue is not None or csv_file is not None):
-        raise ValueError("--ranges goes with neither --enqueue nor --csv; choose one of them.")
+        raise ValueError(
+            "--ranges cannot be combined with --enqueue or --csv; choose one of them."
+        )
     if as_json and csv_file == _STDOUT:
         raise ValueError("--json and --csv - both print; choose one of them.")
     if csv_file is not None and not csv_file.parent.is_dir():
@@ -316,7 +320,7 @@ def _table_of_members(members: Sequence[Member], sources: Mapping[str, _Source])
         rows.append([str(i), _params_text(member.params), _expected(member, sources), serves])
     n = len(members[0].expected) if members else 0
     title = f"{counted(len(members), 'configuration')} for {counted(n, 'past study')}"
-    return table_of(["", "configuration", "expected", "there for"], rows, title)
+    return table_of(["", "configuration", "expected", "chosen for"], rows, title)
 
 
 def _expected(member: Member, sources: Mapping[str, _Source]) -> str:

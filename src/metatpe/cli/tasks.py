@@ -77,8 +77,8 @@ def tasks(
     """Show the studies of a storage, and how much of each a new study can use.
 
     `--like` shows which parameters each past study shares with the new one, which are dropped or
-    missing, how many values lie outside the new ranges, and how many trials remain. The new study
-    need not exist. An objective is called to see which parameters it asks for. It is stopped
+    missing, how many values lie outside the new ranges, and how many trials are usable. The new
+    study need not exist. An objective is called to see which parameters it asks for. It is stopped
     after five seconds without a new parameter, and nothing is stored.
 
     Examples:
@@ -158,11 +158,11 @@ def _table_of_what_is_left(found: Sequence[Summary], like: str) -> Table:
         if (left := s.left) is not None:
             outside = [f"{n} of {name}" for name, n in left.outside.items()]
             lists = (left.shared, outside, left.dropped, left.lacking)
-            remain = f"{left.observations} of {s.observations}"
-            rows.append([s.study, remain, *(", ".join(names) for names in lists)])
+            usable = f"{left.observations} of {s.observations}"
+            rows.append([s.study, usable, *(", ".join(names) for names in lists)])
         elif not s.left_out:
             rows.append([s.study, f"{s.observations}", f"unknown: {like} has no trials yet"])
-    columns = ["past study", "remain", "shared", "outside", "dropped", "lacking"]
+    columns = ["past study", "usable", "shared", "outside", "dropped", "missing"]
     return table_of(columns, rows, Text(f"Trials of past studies that can be used for {like}"))
 
 

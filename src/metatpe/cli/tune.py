@@ -1,9 +1,9 @@
 """Tune a function or a command with the help of past studies.
 
 The function takes an Optuna trial and returns the values of the objectives. In a command, the
-parts in braces are chosen for each trial: `{lr:log:1e-5:1e-1}`, `{depth:int:1:8}` or
-`{act:relu|tanh}`. Types are float, log, int and logint; `{lr}` repeats the same value. The
-last line of its output must be JSON: a number, a list, or an object with the values by name.
+parts in braces are replaced by values for each trial: `{lr:log:1e-5:1e-1}`, `{depth:int:1:8}` or
+`{act:relu|tanh}`. Types are float, log, int and logint; `{lr}` repeats the same value. The last
+line of the output must be JSON: a number, a list, or an object with the values by name.
 If the exit code is not 0, the trial has failed, and the end of the output is stored.
 
 Trials that are unlikely to end among the best are stopped early, if they report intermediate
@@ -11,7 +11,7 @@ values. A function calls `trial.report` and `trial.should_prune`. For a command,
 describes the lines of its output that have the values: `{value}` is a number (once per objective),
 `{step}` an integer, `{}` any text. Without `{step}` the lines are counted. A command that is
 stopped is terminated, and killed after 5 s; its trial is pruned and keeps the values. The command
-must print each line at once. Python does; a C program has to flush its output.
+must not buffer its output. Buffering is switched off for Python; other programs may have to flush.
 
 By default, a new study gets the number, names and directions of its objectives from the past
 studies.
@@ -52,7 +52,6 @@ from rich.text import Text
 from metatpe.cli.common import (
     AsJson,
     Defaults,
-    Directions,
     Storage,
     Terminal,
     console,
@@ -63,6 +62,7 @@ from metatpe.cli.common import (
 )
 from metatpe.cli.tasks import parse_default
 from metatpe.cli.tune_options import (
+    Directions,
     KeepGoing,
     Logs,
     NJobs,

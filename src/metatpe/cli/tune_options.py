@@ -27,7 +27,7 @@ Sampler = Annotated[
     typer.Option(
         help="`transfer` (TransferSampler) gets the most out of each trial, `meta-tpe` "
         "(MetaTPESampler) suggests in milliseconds. `auto` is `transfer`, or `meta-tpe` for "
-        "more than 1000 trials or if trials of the study took less than 0.5 s."
+        "more than 1,000 trials or if trials of the study took less than 0.5 s."
     ),
 ]
 Pruner = Annotated[
@@ -42,7 +42,14 @@ Report = Annotated[
     str | None,
     typer.Option(
         metavar="PATTERN",
-        help="How a command prints intermediate values, `epoch {step} loss {value}` for example.",
+        help="How a command prints intermediate values: `epoch {step} loss {value}`.",
+    ),
+]
+Directions = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="minimize or maximize, once per objective; default: as in the past studies, or "
+        "minimize if there are none."
     ),
 ]
 ObjectiveNames = Annotated[
@@ -54,7 +61,7 @@ NTrials = Annotated[
 ]
 NJobs = Annotated[int, typer.Option(min=1, help="Number of processes.")]
 Timeout = Annotated[
-    float | None, typer.Option(min=0, help="Start no trial after this many seconds.")
+    float | None, typer.Option(min=0, help="Start no new trials after this many seconds.")
 ]
 Logs = Annotated[Path | None, typer.Option(help="Folder for the output of the trials.")]
 Seed = Annotated[

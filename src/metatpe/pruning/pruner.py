@@ -32,22 +32,22 @@ _MAX_CACHED = 4  # studies of one storage
 
 
 class TransferPruner(BasePruner):
-    """Stops trials whose learning curve will not end among the best.
+    """Stops trials whose learning curve is unlikely to end among the best.
 
-    A trial is stopped when past trials that stood where it stands now ended among the best five
-    per cent much less often than a new trial does. Where a trial stands is its rank among the
-    study's trials at the same share of the length, its recent progress, and the number of trials.
-    Past trials are those of past studies and, the less these predict the study's curves, its own.
+    A trial is stopped if past trials in a similar position ended among the best five per cent much
+    less often than a new trial does. The position of a trial is its rank among the study's trials
+    at the same share of the length, its recent progress, and the number of trials. Past trials are
+    those of past studies and, the worse these predict the study's curves, the study's own.
 
     The first trials always complete, and so do trials 6, 18, 54, ..., which show whether others
-    are stopped too early. Where there are fewer than 500 past curves, made-up ones that cross a
-    lot stand in, so that a study without a past starts cautiously.
+    are stopped too early. If there are fewer than 500 past curves, synthetic ones that cross often
+    are added, so that a study without past curves starts cautiously.
 
     Args:
         sources: Past studies or tasks; those whose trials reported no values are not used.
-        threshold: A trial is stopped when its chance to end among the best is less than this share
-            of a new trial's. Less is more careful.
-        n_startup_trials: The number of first trials that always complete.
+        threshold: A trial is stopped if its probability of ending among the best, divided by that
+            of a new trial, is less than this. A smaller value prunes less.
+        n_startup_trials: How many trials at the start always complete.
 
     Example:
         >>> import optuna
@@ -202,9 +202,9 @@ def _record_of(
 def report_values(trial: Trial, values: Sequence[float], step: int) -> bool:
     """Report intermediate values of several objectives; return whether to stop the trial.
 
-    Optuna's ``trial.report`` and ``trial.should_prune`` refuse several objectives. A trial is
-    stopped when it will not improve the front, judged as `TransferPruner` does it. Other pruners
-    than that one never stop a trial here.
+    Optuna's ``trial.report`` and ``trial.should_prune`` support only one objective. With
+    `TransferPruner`, a trial is stopped if it is unlikely to improve the front. Other pruners
+    never stop a trial here.
 
     Args:
         trial: The running trial.

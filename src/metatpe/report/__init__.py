@@ -27,11 +27,11 @@ def html_report(
     Args:
         study: The study; of any sampler, finished or not.
         past: The past studies or tasks that the sampler had, and others to compare with.
-        without: Runs of the same problem without a past; with them, the report shows how many
-            trials were saved.
+        without: Runs of the same problem without past studies; with them, the report shows how
+            many trials were saved.
 
     Raises:
-        ValueError: A run without a past has other objectives.
+        ValueError: A run without past studies has other objectives.
 
     Example:
         >>> html_report(study, sources)
@@ -52,7 +52,7 @@ def markdown_report(
     Args:
         study: The study, as in `html_report`.
         past: Past studies or tasks.
-        without: Runs without a past.
+        without: Runs without past studies.
 
     Example:
         >>> print(markdown_report(study, sources))

@@ -69,8 +69,8 @@ class TransferCallback:
     Python ends. The text that users have written into the note of the study is kept. An update
     that fails is logged and does not stop the run.
 
-    If several processes tune one study, give the callback to one of them: what two processes write
-    at the same time is mixed up until the next update.
+    If several processes tune one study, use the callback in only one of them. If two processes
+    write at the same time, the dashboard shows a mixture until the next update.
 
     Example:
         >>> study.optimize(objective, n_trials=1, callbacks=[TransferCallback()])

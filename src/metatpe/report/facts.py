@@ -171,7 +171,7 @@ def facts_of(
         without: Runs of the same problem without a past, to measure the gain.
 
     Raises:
-        ValueError: A run without a past has other objectives.
+        ValueError: A run without past studies has other objectives.
     """
     trials, records = study.get_trials(deepcopy=False), transfer_history(study)
     for other in without:

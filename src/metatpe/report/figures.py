@@ -26,11 +26,11 @@ _N_HOVER = 12  # parameters in the text of a point
 
 
 def progress(facts: Facts) -> Figure:
-    """Draw the running hypervolume or best value, beside runs without the past."""
+    """Draw the running hypervolume or best value, beside runs without past studies."""
     if not facts.without:
         return viz.plot_hypervolume(facts.study)
     return viz.plot_hypervolume(
-        {facts.study.study_name: facts.study, "without the past": facts.without}
+        {facts.study.study_name: facts.study, "without past studies": facts.without}
     )
 
 

@@ -16,7 +16,7 @@ _MEANINGS: dict[Reason, str] = {
     "has at least one that does well there.",
     "best": "one of the best configurations of a past study.",
     "reversed": "one of the worst configurations of a past study, because the past studies "
-    "order the trials in reverse. Do the directions of the objectives agree?",
+    "order the trials in reverse. Check that the directions of the objectives agree.",
     "startup": "a random configuration, because the study had too few trials to model.",
     "no_start_left": "a random configuration, because there was no further warm start that fits "
     "the search space.",
@@ -30,7 +30,7 @@ _MEANINGS: dict[Reason, str] = {
     "no_weight": "chosen from the study alone, because no past study has any weight.",
     "densities": "chosen by densities, because the models do not order the trials well.",
     "no_past": "chosen from the study alone, because there are no past studies.",
-    "unknown": "recorded by an older version without reasons.",
+    "unknown": "recorded by an older version, which did not record reasons.",
 }
 
 
@@ -57,7 +57,7 @@ def reading(facts: Facts) -> list[Block]:
         )
     if any(name in WITH_MODELS for name in facts.samplers):
         texts.append(
-            "The weight of a past study is its share in the predictions of the model. It is "
+            "The weight of a past study is its share of the predictions of the model. It is "
             "updated before each trial."
         )
     if facts.is_weighed:

@@ -47,7 +47,7 @@ _Z = 1.645  # of a 90 % interval
 
 @dataclass(frozen=True)
 class AgainstRuns:
-    """Trials saved, measured against runs without a past."""
+    """Trials saved, measured against runs without past studies."""
 
     here: Sequence[int]  # (B,) trials to the best that both have reached, in this study
     there: Sequence[int]  # (B,) and in the run without a past

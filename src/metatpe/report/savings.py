@@ -38,7 +38,7 @@ def saved_sentence(facts: Facts) -> str:
     least, most = min(facts.saved.each), max(facts.saved.each)
     if len(facts.saved.each) == 1:
         if most < 1:
-            return "One run without past studies needed no more trials to get as far."
+            return "One run without past studies did not need more trials to get as far."
         more = counted(most, "more trial")
         return f"One run without past studies needed {more} to get as far, which may be chance."
     runs = counted(len(facts.saved.each), "run")
@@ -83,9 +83,9 @@ def _measured(facts: Facts, saved: AgainstRuns) -> str:
             f"this study (median {saved.n})"
         )
     return (
-        f"Measured against {counted(len(saved.each), 'run')} of the same problem without a past "
-        f"({names}). To reach the best {what} that both have reached, {found}. Runs are random, "
-        "so another run may give another number."
+        f"Measured against {counted(len(saved.each), 'run')} of the same problem without past "
+        f"studies ({names}). To reach the best {what} that both have reached, {found}. Runs are "
+        "random, so another run may give another number."
     )
 
 

@@ -146,15 +146,15 @@ def _lost(facts: Facts, records: Sequence[PruningRecord]) -> list[Block]:
     return [
         Text(
             f"Of the {counted(len(judged), 'trial')} that were pruned because of their curves, "
-            f"about {mean:.1f} would have ended {among} (90 % interval: {low} to {high}). As "
-            f"many new trials would have been expected to give {bases * len(judged):.1f}."
+            f"about {mean:.1f} would have ended {among} (90 % interval: {low} to {high}). The "
+            f"same number of new trials would be expected to give {bases * len(judged):.1f}."
         ),
         Text(
-            "This is an estimate from the chance that the pruner gave each of them when it was "
+            "This estimate uses the probability that the pruner gave each of them when it was "
             "stopped: how often earlier trials with the same rank and progress ended so well. "
-            f"Past studies, and made-up curves where there are few, determined {influence:.0%} of "
-            "it, the study's own completed trials the rest. The interval covers chance alone, not "
-            "curves that behave differently from all earlier ones."
+            f"Past studies, and synthetic curves where there are few, determined {influence:.0%} "
+            "of it, the study's own completed trials the rest. The interval covers only chance, "
+            "not curves that behave differently from all earlier ones."
         ),
     ]
 

@@ -42,10 +42,10 @@ from metatpe.tpe.pareto import GAMMA, levels
 class MetaTPESampler(PastSampler):
     """Tree-structured Parzen estimator that learns from past studies.
 
-    Implements the meta-learning TPE of Watanabe, Awad, Onishi and Hutter (IJCAI-23) for one and
-    for several objectives. While the study runs, it measures how much the best region of each past
-    task overlaps with that of this study, and uses those that do. Without sources it is plain
-    (multi-objective) TPE.
+    Implements the meta-learning TPE of Watanabe, Awad, Onishi and Hutter (IJCAI-23) for one or
+    several objectives. While the study runs, it measures how much the best region of each past
+    task overlaps with that of this study, and weights past tasks accordingly. Without sources it
+    is plain (multi-objective) TPE.
 
     Args:
         sources: Past studies or tasks (`load_tasks` reads them from a storage). Their spaces may
@@ -58,12 +58,13 @@ class MetaTPESampler(PastSampler):
             the weights. Values from 24 to 400 give equally good results.
         gamma: The fraction of observations that count as good. Values from 0.05 to 0.2 give
             equally good results.
-        eta: The larger, the fewer parameters the similarity is measured on (log_eta of the number
-            of good observations). Values from 1.5 to 5 give equally good results.
+        eta: The larger it is, the fewer parameters the similarity is measured on (log_eta of the
+            number of good observations). Values from 1.5 to 5 give equally good results.
         epsilon: The probability of a random configuration after the start.
-        n_mc_samples: Number of points at which two densities are compared, if it is not exact.
+        n_mc_samples: Number of points at which two densities are compared, if this cannot be done
+            exactly.
         weights: "similarity", or "uniform" for the same weight on every task. That is the naive
-            variant of the paper, which is worse if a past task does not fit.
+            variant of the paper, which is worse if a past task is dissimilar.
         search_space: The parameters that the objective will ask for, so that the first trials can
             use them; by default they are learned from the trials.
         seed: Makes the suggestions reproducible (not with ``n_jobs > 1``, as elsewhere in Optuna).

@@ -48,27 +48,27 @@ class TransferSampler(PastSampler):
     """Sampler for expensive evaluations that learns from past studies.
 
     The objectives of the study are modelled by Gaussian processes, whose mean combines the
-    predictions of models of the past studies. Their coefficients are learned with every
-    evaluation: that of a past study that does not fit moves towards zero, and that of a reversed
+    predictions of models of the past studies. The coefficient of each past study is updated with
+    every evaluation: that of an unrelated past study moves towards zero, and that of a reversed
     one becomes negative. The next configuration is the one with the largest expected improvement
     of the hypervolume of the Pareto front (with one objective: of the best value).
 
-    After fifty evaluations, half of the configurations are chosen without the past, so that the
-    search also explores regions where the past studies are wrong. The worse the model orders the
+    After fifty evaluations, half of the configurations are chosen without past studies, so that
+    the search also explores regions where these are wrong. The worse the model orders the
     trials, for example because of noise, the more often the densities of `MetaTPESampler` choose.
 
     Warm starts, seeds, constraints, parallel workers and records are those of `MetaTPESampler`,
-    and no configuration is suggested twice while there is a new one. A weight in
-    `transfer_history` is the share of a past study in the spread of the predictions. A
-    trial that `TransferPruner` stopped counts as what its curve was expected to reach; infeasible
-    and other pruned trials count as the worst. A parameter that no earlier trial has used is drawn
-    at random.
+    and no configuration is suggested twice as long as there are new ones. A weight in
+    `transfer_history` is the share of a past study in the spread of the predictions. A trial that
+    `TransferPruner` stopped counts with the value that it was expected to reach; infeasible and
+    other pruned trials count as the worst. A parameter that no earlier trial has used is drawn at
+    random.
 
     Args:
         sources: Past studies or tasks (`load_tasks` reads them from a storage). Their spaces may
             differ from the one of the new study; they need the same number of objectives, which
-            are matched by name where the study names the same ones, otherwise by order. Of more
-            than ten, the model uses the ten that order the study's trials best.
+            are matched by name if the study has the same names, otherwise by order. If there are
+            more than ten, the model uses the ten that order the study's trials best.
         n_startup_trials: The number of start-up trials.
         start: What the first trials evaluate: "portfolio" for configurations that together do
             well on the past studies (see `portfolio`), "draw" for the best ones of each in random

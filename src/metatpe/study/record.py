@@ -91,7 +91,7 @@ class TransferRecord:
             - "epsilon": random, to explore.
             - "weighed": past studies and the study itself, each with its weight.
             - "own": the study alone, although past studies have weight. A random share of the
-              trials is chosen this way, to measure whether the past helps.
+              trials is chosen this way, to measure whether past studies help.
             - "silent": the study alone, because it has too few good trials for a comparison.
             - "no_weight": the study alone, because no past study has any weight.
             - "densities": by densities, as `MetaTPESampler` does it, because the models of

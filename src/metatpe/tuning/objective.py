@@ -92,7 +92,7 @@ class Function:
         """
         where, _, name = text.rpartition(":")
         if not where or not name.isidentifier():
-            raise ValueError(f"{text!r} is no objective; write FILE.py:FUNCTION.")
+            raise ValueError(f"{text!r} is not an objective; write FILE.py:FUNCTION.")
         if where.endswith(".py") and not Path(where).is_file():
             raise ValueError(f"there is no file {where}.")
         return cls(where, name)
@@ -106,7 +106,9 @@ class Function:
         try:
             module = _imported(self.where)
         except (Exception, SystemExit) as error:
-            raise ValueError(f"{self.where} does not import: {_why(error, self.where)}") from None
+            raise ValueError(
+                f"{self.where} cannot be imported: {_why(error, self.where)}"
+            ) from None
         function = getattr(module, self.name, None)
         if not callable(function):
             names = [n for n, value in vars(module).items() if callable(value) and n[0] != "_"]
@@ -213,13 +215,13 @@ class Command:
             if name and rest:
                 distribution = _distribution(match[0])
                 if space.setdefault(name, distribution) != distribution:
-                    raise ValueError(f"{name} is there twice; write {{{name}}} the second time.")
+                    raise ValueError(f"{name} appears twice; write {{{name}}} the second time.")
                 if isinstance(distribution, CategoricalDistribution):
                     texts[name] = tuple(rest[1:].split("|"))
         for match in found:
             if match[1] and match[1] not in space:
                 raise ValueError(
-                    f"nothing says what {match[0]} may be; write {{{match[1]}:float:0:1}}, or "
+                    f"{match[0]} has no range or choices; write {{{match[1]}:float:0:1}}, or "
                     f"{{{match[0]}}} if the braces are meant."
                 )
         if not space:

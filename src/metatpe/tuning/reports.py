@@ -52,7 +52,7 @@ class ReportPattern:
                 continue
             if match[1] is None:
                 raise ValueError(
-                    f"--report {text!r}: a {match[0]!r} is alone; write {match[0] * 2} if a "
+                    f"--report {text!r}: a {match[0]!r} has no counterpart; write {match[0] * 2} if a "
                     "brace is meant."
                 )
             pieces.append(_field(text, match[1]))
@@ -93,7 +93,7 @@ def _check(text: str, fields: list[str]) -> None:
     if "value" not in fields:
         raise ValueError(f"--report {text!r}: there is no {{value}}; {_EXAMPLE}.")
     if fields.count("step") > 1:
-        raise ValueError(f"--report {text!r}: {{step}} is there twice; write {{}} for any text.")
+        raise ValueError(f"--report {text!r}: {{step}} appears twice; write {{}} for any text.")
     if touching := re.search(r"\{\w+\}\{\w+\}", text):
         raise ValueError(
             f"--report {text!r}: there must be text between the fields of {touching[0]}."

@@ -181,8 +181,8 @@ def _check_same(study: Study, tuning: Tuning) -> None:
     directions = [direction.name.lower() for direction in study.directions]
     if tuning.directions and directions != list(tuning.directions):
         raise ValueError(
-            f"study {study.study_name!r} is there, and its directions are {directions}, not "
-            f"{list(tuning.directions)}; leave them out to go on with it, or choose another name."
+            f"study {study.study_name!r} already exists, and its directions are {directions}, not "
+            f"{list(tuning.directions)}; leave them out to continue it, or choose another name."
         )
     if tuning.names and len(tuning.names) != len(directions):
         raise ValueError(
@@ -191,7 +191,7 @@ def _check_same(study: Study, tuning: Tuning) -> None:
         )
     if tuning.names and study.metric_names and study.metric_names != list(tuning.names):
         raise ValueError(
-            f"study {study.study_name!r} is there, and its objectives are {study.metric_names}, "
+            f"study {study.study_name!r} already exists, and its objectives are {study.metric_names}, "
             f"not {list(tuning.names)}."
         )
 

@@ -112,7 +112,7 @@ def _table(dataset: int, *files: Path) -> Branches:
         if dataset not in rows:
             near = sorted(sorted(rows, key=lambda i: abs(i - dataset))[:2])
             raise ValueError(
-                f"oboe has no data set {dataset}; the nearest are {' and '.join(map(str, near))}."
+                f"oboe has no dataset {dataset}; the nearest are {' and '.join(map(str, near))}."
             )
     values = np.stack([rows[dataset] for _, rows in read], axis=1)[:, None]
     try:

@@ -164,7 +164,7 @@ def store_task(
             ways = [StudyDirection[direction.upper()] for direction in directions]
             study = optuna.create_study(study_name=name, storage=storage, directions=ways)
     except optuna.exceptions.DuplicatedStudyError:
-        raise StorageError(f"there is a study {name!r} already; choose another name.") from None
+        raise StorageError(f"study {name!r} already exists; choose another name.") from None
     try:
         with plain_errors(storage):
             if task.objective_names:
