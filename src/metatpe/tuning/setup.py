@@ -191,8 +191,8 @@ def _check_same(study: Study, tuning: Tuning) -> None:
         )
     if tuning.names and study.metric_names and study.metric_names != list(tuning.names):
         raise ValueError(
-            f"study {study.study_name!r} already exists, and its objectives are {study.metric_names}, "
-            f"not {list(tuning.names)}."
+            f"study {study.study_name!r} already exists, and its objectives are "
+            f"{study.metric_names}, not {list(tuning.names)}."
         )
 
 
