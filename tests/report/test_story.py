@@ -313,7 +313,7 @@ def test_the_weights_of_models_are_explained_as_shares_and_not_as_similarities()
     assert re.search(
         r"\| constant \| from trial \d on \| its weight (fell|was always) below 0\.033", text
     )
-    assert "is its share in the predictions of the model" in text
+    assert "is its share of the predictions of the model" in text
     assert "depends on its similarity" not in text
 
 
@@ -364,7 +364,7 @@ def test_a_measurement_against_runs_without_a_past_is_described() -> None:
     assert "Measured against 1 run of the same problem without past studies (plain)." in text
     assert "the run needed 4 trials, this study 2" in text
     reverse = markdown_report(other, without=[study])
-    assert "One run without past studies needed no more trials to get as far." in reverse
+    assert "One run without past studies did not need more trials to get as far." in reverse
     both = markdown_report(study, without=[other, study])
     assert "2 runs without past studies do not show that trials were saved: they needed" in both
     both = markdown_report(study, without=[other, other])

@@ -52,9 +52,9 @@ def test_a_value_may_be_no_number_at_all() -> None:
         ("{epoch} {value}", "{epoch} is not known, only {step}, {value} and {} for any text"),
         ("{step} {step} {value}", "{step} appears twice"),
         ("{step}{value}", "there must be text between the fields of {step}{value}"),
-        ("loss {value", "a '{' has no counterpart; write {{ if a brace is meant."),
-        ("loss} {value}", "a '}' is alone"),
-        ("loss {value:.3f}", "a '{' is alone"),
+        ("loss {value", "a '{' is not part of a field; write {{ if a brace is meant."),
+        ("loss} {value}", "a '}' is not part of a field"),
+        ("loss {value:.3f}", "a '{' is not part of a field"),
     ],
 )
 def test_a_pattern_that_cannot_be_read_gets_a_sentence(pattern: str, sentence: str) -> None:

