@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -22,6 +23,16 @@ def install_command(extra: str) -> str:
     "pip install 'metatpe[viz]'"
     """
     return command_for(_origin(), extra)
+
+
+def require(what: str, extra: str, *modules: str) -> None:
+    """Check that an extra is installed, without loading it.
+
+    Raises:
+        ImportError: One of its modules is missing; the message says how to install them.
+    """
+    if any(find_spec(module) is None for module in modules):
+        raise ImportError(f"{what} needs: {install_command(extra)}")
 
 
 def command_for(origin: dict[str, Any], extra: str) -> str:

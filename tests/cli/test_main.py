@@ -55,3 +55,10 @@ def test_a_misspelled_command_is_corrected(words: list[str], meant: str) -> None
     answer = metatpe(*words)
     assert answer.code == 2
     assert f"Did you mean '{meant}'?" in answer.err
+
+
+@pytest.mark.parametrize("command", command_names())
+def test_an_option_that_may_be_repeated_says_what_it_takes(command: str) -> None:
+    answer = metatpe(*command.split()[1:], "--help")
+    options = answer.out[answer.out.find("Options") :]
+    assert "list[str]" not in options

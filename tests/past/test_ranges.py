@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ from optuna.distributions import (
 
 from metatpe import Space, Task
 from metatpe.past.known import Past
-from metatpe.past.ranges import GoodRange, good_ranges, shortest, volume_left
+from metatpe.past.ranges import GoodRange, good_ranges, shortest, volume_left, widened
 from metatpe.space import Floats
 
 UNIT = FloatDistribution(0.0, 1.0)
@@ -210,3 +211,36 @@ def test_the_example_is_right() -> None:
     space = Space({"depth": IntDistribution(1, 8)})
     found = good_ranges(Past([Task("old", space, X, losses=np.abs(X - 0.3))], space))
     assert found["depth"].distribution == IntDistribution(2, 4)
+
+
+@pytest.mark.parametrize(
+    ("searched", "good", "values", "wider", "volume"),
+    [
+        (IntDistribution(1, 8), IntDistribution(3, 4), [2], IntDistribution(2, 4), 3 / 8),
+        (IntDistribution(1, 8), IntDistribution(3, 4), [3, 9], IntDistribution(3, 4), 1 / 4),
+        (
+            FloatDistribution(0.0, 1.0),
+            FloatDistribution(0.2, 0.3),
+            [0.4567, 0.25],
+            FloatDistribution(0.2, 0.46),
+            0.26,
+        ),
+        (
+            CategoricalDistribution([1, 1.0, "a", None]),
+            CategoricalDistribution(["a"]),
+            [1.0],
+            CategoricalDistribution([1.0, "a"]),
+            1 / 2,
+        ),
+    ],
+)
+def test_a_range_can_be_widened_to_hold_some_values(
+    searched: BaseDistribution,
+    good: BaseDistribution,
+    values: list[Any],
+    wider: BaseDistribution,
+    volume: float,
+) -> None:
+    found = widened(GoodRange(good, 1 / 4, 1.0), searched, values)
+    assert repr(found.distribution) == repr(wider)
+    assert found.volume == pytest.approx(volume)

@@ -1,15 +1,24 @@
 """What the next trials are expected to reach, and what the report says of it."""
 
+from dataclasses import replace
+
 import numpy as np
 import optuna
 import pytest
-from optuna.distributions import FloatDistribution, IntDistribution
+from optuna.distributions import (
+    CategoricalDistribution,
+    FloatDistribution,
+    IntDistribution,
+)
 from optuna.study import Study
 from studies import SQUARE, evaluate, new_study, past_study, random_sampler
 
 from metatpe import MetaTPESampler, Task, TransferSampler
-from metatpe.report import markdown_report
-from metatpe.report.forecast import MIN_TRIALS, N_NEXT, Forecast, forecast
+from metatpe.report import advice, markdown_report
+from metatpe.report.blocks import Items
+from metatpe.report.facts import facts_of
+from metatpe.report.forecast import MIN_TRIALS, N_NEXT, Expected, Forecast, forecast
+from metatpe.report.glossary import reading
 from metatpe.tuning.batch import next_batch
 
 
@@ -105,6 +114,43 @@ def test_a_space_that_is_used_up_has_no_forecast() -> None:
 # In the report
 
 
+@pytest.mark.parametrize(
+    ("last", "low", "middle", "high", "sentence"),
+    [
+        (0.0, 0.0, 0.0004, 0.002, "More trials will probably add little."),
+        (0.0, 0.0, 0.004, 0.0, "More trials will probably add little."),  # hardly a chance
+        (0.0, 0.0, 0.004, 0.025, "More trials are worth it only if they are cheap."),
+        (0.0, 0.002, 0.004, 0.025, "the model may be too optimistic."),
+        (0.01, 0.0, 0.04, 0.06, "That is much more than the last 10 added; the model may be"),
+        (0.01, 0.0, 0.02, 0.06, "More trials are worth it."),
+        (0.02, 0.0, 0.01, 0.06, "More trials are still worth it, but add less than before."),
+    ],
+)
+def test_whether_more_trials_are_worth_it(
+    found: Forecast, last: float, low: float, middle: float, high: float, sentence: str
+) -> None:
+    text = advice._verdict(replace(found, last=last, next=Expected(low, middle, high)))
+    assert sentence in text
+    assert ("much more" in text) == (middle > 3 * last and "optimistic" in text)
+
+
+def test_a_small_gain_is_not_called_nothing() -> None:
+    assert advice._percent(0.0) == "0.0%"
+    assert advice._percent(0.0001) == "less than 0.1%"
+    assert advice._percent(0.0123) == "1.2%"
+
+
+def test_how_a_proposal_is_chosen_is_explained(study: Study, past: Study, found: Forecast) -> None:
+    facts = facts_of(study, [past])
+    assert "no_past" not in facts.reasons
+    first = found.proposals[0]
+    record = replace(first.choice.record, reason="no_past")
+    proposal = replace(first, choice=replace(first.choice, record=record))
+    (meanings,) = reading(facts, replace(found, proposals=[proposal]))
+    assert isinstance(meanings, Items)
+    assert any(text.startswith("Alone, no past study: ") for text in meanings.texts)
+
+
 def test_the_report_has_proposals_with_their_expectations(study: Study, past: Study) -> None:
     text = markdown_report(study, [past])
     assert "## What to run next" in text
@@ -151,3 +197,24 @@ def test_few_good_trials_say_nothing_of_ranges() -> None:
     made = new_study(random_sampler(0))
     evaluate(made, 30, space=SQUARE, losses=bowl)
     assert "| could be |" not in markdown_report(made)
+
+
+def test_the_value_of_the_best_trial_is_not_narrowed_away() -> None:
+    """Although nearly all good trials have another one."""
+    space = {"units": CategoricalDistribution([16, 32, 64, 128]), "x": FloatDistribution(0.0, 1.0)}
+
+    best: list[float] = []
+
+    def loss(params: dict[str, float]) -> list[float]:
+        if params["units"] == 16 and not best:
+            best.append(params["x"])
+            return [-1.0]
+        return [params["x"] + (params["units"] != 128)]
+
+    made = new_study(random_sampler(0), ("minimize",))
+    evaluate(made, 300, space=space, losses=loss)
+    assert made.best_params["units"] == 16
+    text = markdown_report(made).partition("## What to run next")[2]
+    row = next(line for line in text.splitlines() if line.startswith("| units |"))
+    assert row.endswith(r"narrowed to 16 \| 128 |")
+    assert "and all values of the best trial" in text

@@ -8,7 +8,8 @@ from markdown_it import MarkdownIt
 from transferred import ODD, large_study, odd_study, transferred
 
 from metatpe.report import html_report, markdown_report, note
-from metatpe.report.html import Html, element
+from metatpe.report.blocks import Section, Table
+from metatpe.report.html import Html, element, page
 from metatpe.report.markdown import plain
 
 
@@ -96,3 +97,10 @@ def test_the_page_is_small_enough_to_be_mailed(rng: np.random.Generator) -> None
     study, past = large_study(1000, 50, rng)
     page = html_report(study, past)
     assert len(page.encode()) < 3_000_000
+
+
+def test_a_column_of_long_texts_is_not_squeezed() -> None:
+    rows = [["a", "2 of 3 starts, 19 of 45 influenced", "1.5"], ["b", "", "2"]]
+    text = page("x", [Section("s", [Table(["name", "progress", "weight"], rows)])])
+    assert [f'class="{kind}"' in text for kind in ("text", "text long", "number")] == [True] * 3
+    assert ".long div { min-width:" in text

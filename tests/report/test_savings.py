@@ -58,11 +58,19 @@ def test_several_runs_have_a_range_and_no_headline_where_one_was_faster() -> Non
 
 def test_time_is_told_with_what_it_rests_on() -> None:
     found = texts(facts_with(ESTIMATE, 60.0))
-    assert "That is about 0:12:00 (0:03:00 to 0:30:00) of evaluation time" in found
-    assert "a trial of this study, 60 s. Durations depend on how busy the machines were." in found
+    assert (
+        "That is about 0:12:00 (0:03:00 to 0:30:00), based on the median duration of a trial of "
+        "this study, 60 s, which includes the time of the sampler and depends on how busy the "
+        "machines were."
+    ) in found
+
+
+def test_time_saved_against_one_run_says_so_in_the_same_sentence() -> None:
+    found = texts(facts_with(AgainstRuns([3], [9]), 60.0))
+    assert "That is about 0:06:00, based on one run and the median duration of a trial" in found
 
 
 @pytest.mark.parametrize("saved", [ESTIMATE, AgainstRuns([3, 3], [9, 2])])
 def test_time_is_left_out_where_it_says_nothing(saved: AgainstRuns | ByTurns) -> None:
     seconds = 60.0 if isinstance(saved, AgainstRuns) else 0.01
-    assert "In time" not in texts(facts_with(saved, seconds))
+    assert "That is about" not in texts(facts_with(saved, seconds))

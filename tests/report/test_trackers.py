@@ -16,9 +16,11 @@ from metatpe import (
     MetaTPESampler,
     MLflowCallback,
     Task,
+    TransferCallback,
     WandbCallback,
     transfer_history,
 )
+from metatpe.extras import install_command
 
 os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"  # read when it is imported
 os.environ["WANDB_SILENT"] = "true"
@@ -157,3 +159,16 @@ def chunks_of(content: bytes) -> Iterator[bytes]:
         if kind in (1, 4):  # whole, or the last part
             yield parts
             parts = b""
+
+
+@pytest.mark.parametrize(
+    ("make", "extra"),
+    [(WandbCallback, "wandb"), (MLflowCallback, "mlflow"), (TransferCallback, "viz")],
+)
+def test_a_missing_package_is_named_before_the_first_trial(
+    make: Any, extra: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("metatpe.extras.find_spec", lambda _: None)
+    with pytest.raises(ImportError) as error:
+        make()
+    assert str(error.value) == f"{make.__name__} needs: {install_command(extra)}"

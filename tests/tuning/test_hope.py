@@ -45,3 +45,12 @@ def test_the_third_failure_with_one_message_is_hopeless() -> None:
 def test_a_run_with_anything_else_among_its_first_trials_goes_on(errors: list[str | None]) -> None:
     assert not is_hopeless(errors)
     assert is_hopeless(["a", "a", "a", *errors])
+
+
+def test_another_number_of_values_is_corrected_by_directions() -> None:
+    first = FirstTrials()
+    error = "The number of the values 2 did not match the number of the objectives 1"
+    first.add(ended(error))
+    first.add(ended(error))
+    with pytest.raises(HopelessError, match="objectives 1; give --direction once per value"):
+        first.add(ended(error))

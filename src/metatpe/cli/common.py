@@ -54,7 +54,9 @@ Storage = Annotated[
 ]
 Directions = Annotated[
     list[str] | None,
-    typer.Option(help="minimize or maximize, once per objective; default: minimize."),
+    typer.Option(
+        metavar="DIRECTION", help="minimize or maximize, once per objective; default: minimize."
+    ),
 ]
 Defaults = Annotated[
     list[str] | None,

@@ -242,11 +242,16 @@ def _starred(task: Task) -> str:
 
 def import_(
     file: Annotated[
-        Path, typer.Argument(help="A CSV file with a header and one row per evaluation.")
+        Path,
+        typer.Argument(
+            metavar="FILE", help="A CSV file with a header and one row per evaluation."
+        ),
     ],
     storage: Storage,
     study: Annotated[str, typer.Option(help="The name of the new study.")],
-    objective: Annotated[list[str], typer.Option(help="A column to optimise; may be repeated.")],
+    objective: Annotated[
+        list[str], typer.Option(metavar="COLUMN", help="A column to optimise; may be repeated.")
+    ],
     direction: Directions = None,
     param: Annotated[
         list[str] | None,

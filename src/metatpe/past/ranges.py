@@ -20,10 +20,10 @@ Shapes: masses (K,) of K cells, edges (K + 1,); coordinates of good observations
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from optuna.distributions import (
@@ -94,6 +94,33 @@ def good_ranges(past: Past, mass: float = 0.9) -> dict[str, GoodRange]:
         name: _good_range(name, distribution, list(_good(past, name)), mass)
         for name, distribution in past.space.distributions.items()
     }
+
+
+def widened(
+    found: GoodRange, searched: BaseDistribution, values: Sequence[Any]
+) -> GoodRange:  # values of the parameter that must not be lost
+    """Return a range that also holds some values, those that the searched range has.
+
+    Example:
+        >>> found = GoodRange(IntDistribution(3, 4), volume=0.25, usage=1.0)
+        >>> widened(found, IntDistribution(1, 8), [2]).distribution
+        IntDistribution(high=4, log=False, low=2, step=1)
+    """
+    if isinstance(searched, CategoricalDistribution):
+        assert isinstance(found.distribution, CategoricalDistribution)
+        # By what they look like, since 1, 1.0 and True are equal.
+        kept = {repr(choice) for choice in (*found.distribution.choices, *values)}
+        choices = [choice for choice in searched.choices if repr(choice) in kept]
+        share = len(choices) / len(searched.choices)
+        return GoodRange(CategoricalDistribution(choices), share, found.usage)
+    assert isinstance(searched, FloatDistribution | IntDistribution)
+    assert isinstance(found.distribution, FloatDistribution | IntDistribution)
+    low, high = found.distribution.low, found.distribution.high
+    outside = [v for v in values if searched.low <= v <= searched.high and not low <= v <= high]
+    if not outside:
+        return found
+    wider = _narrowed(searched, min(low, *outside), max(high, *outside))
+    return GoodRange(wider, _share(Space({"": searched}), wider), found.usage)
 
 
 def volume_left(ranges: Mapping[str, GoodRange]) -> float:

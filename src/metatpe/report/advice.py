@@ -9,7 +9,7 @@ import numpy as np
 from optuna.distributions import BaseDistribution, CategoricalDistribution
 
 from metatpe.past.known import Past
-from metatpe.past.ranges import GoodRange, good_ranges
+from metatpe.past.ranges import GoodRange, good_ranges, widened
 from metatpe.past.similarity import importance
 from metatpe.report.blocks import Block, Table, Text
 from metatpe.report.facts import Facts
@@ -34,14 +34,18 @@ _MIN_GOOD = 20  # trials, of all studies together; fewer say little about ranges
 _MAX_PAST = 10  # studies that are asked
 
 
-def next_steps(facts: Facts) -> list[Block]:
+def forecast_of(facts: Facts) -> Forecast | None:
+    """Return what the next trials are expected to reach; None while it is too early."""
+    return None if facts.task is None else forecast(facts.study, facts.at_hand, _sampler(facts))
+
+
+def next_steps(facts: Facts, found: Forecast | None) -> list[Block]:
     """Return what the next trials would be, what they would bring, and what could be narrowed."""
-    return [*next_trials(facts), *_narrowing(facts)]
+    return [*next_trials(facts, found), *_narrowing(facts)]
 
 
-def next_trials(facts: Facts) -> list[Block]:
+def next_trials(facts: Facts, found: Forecast | None) -> list[Block]:
     """Return what the next trials would be, and what they would bring; empty while too early."""
-    found = None if facts.task is None else forecast(facts.study, facts.at_hand, _sampler(facts))
     if found is None:
         return []
     worth = Text(_is_worth_it(facts, found))
@@ -58,8 +62,9 @@ def _sampler(facts: Facts) -> SamplerName:
 
 
 def _is_worth_it(facts: Facts, found: Forecast) -> str:
-    last = f"{found.last:.1%}"
-    expected = f"{found.next.middle:.1%} (likely {found.next.low:.1%} to {found.next.high:.1%})"
+    last = _percent(found.last)
+    likely = f"likely {found.next.low:.1%} to {found.next.high:.1%}"
+    expected = f"{_percent(found.next.middle)} ({likely})"
     if len(facts.objectives) == 1:
         return (
             f"In the last {N_NEXT} trials the distance from the worst to the best value grew by "
@@ -71,9 +76,21 @@ def _is_worth_it(facts: Facts, found: Forecast) -> str:
     )
 
 
+def _percent(part: float) -> str:
+    """Return a part in percent; what is little is not called nothing."""
+    return "less than 0.1%" if 0.0 < part < 0.0005 else f"{part:.1%}"
+
+
 def _verdict(found: Forecast) -> str:
-    if found.next.middle < _HARDLY:
+    # The mean may lie above the interval: a gain that is large but has hardly a chance.
+    if min(found.next.middle, found.next.high) < _HARDLY:
         return "More trials will probably add little."
+    # Nothing is a small number to be compared with: any gain is many times as much.
+    if max(found.last, found.next.low) < _HARDLY:
+        return (
+            f"The last {N_NEXT} added next to nothing, and the next {N_NEXT} may add nothing "
+            "either. More trials are worth it only if they are cheap."
+        )
     if found.next.middle > _DOUBTFUL * found.last:
         return f"That is much more than the last {N_NEXT} added; the model may be too optimistic."
     if found.next.middle >= found.last:
@@ -139,9 +156,11 @@ def _narrowing(facts: Facts) -> list[Block]:
     space = Space(used_distributions(facts.trials))
     shares = [shares_of(importance(task)) for task in tasks]
     rows = []
-    for name, good in good_ranges(Past(tasks, space), _MASS).items():
-        share = float(np.mean([found[name] for found in shares if name in found] or [0.0]))
+    for name, found in good_ranges(Past(tasks, space), _MASS).items():
+        share = float(np.mean([each[name] for each in shares if name in each] or [0.0]))
         searched = space.distributions[name]
+        values = [trial.params[name] for trial in facts.front if name in trial.params]
+        good = widened(found, searched, values)
         if advice := _advice(facts, name, searched, good, share):
             rows.append((name, shown(searched), f"{share:.0%}", advice))
     if not rows:
@@ -149,12 +168,17 @@ def _narrowing(facts: Facts) -> list[Block]:
     past = "" if len(tasks) == 1 else f" and of {counted(len(tasks) - 1, 'past study')}"
     text = (
         f"The ranges hold {_MASS:.0%} of the best tenth of the trials of this study{past}, "
-        f"{counted(n_good, 'trial')} in all, for each parameter separately. They may be too "
+        f"{counted(n_good, 'trial')} in all, for each parameter separately, and all values of "
+        f"{_best(facts)}. They may be too "
         "narrow if few trials were run elsewhere: widen a range if the best trials lie near one "
         "of its ends. Importances are means over these studies."
     )
     head = ("parameter", "searched", "importance", "could be")
     return [Table(head, rows), Text(text)]
+
+
+def _best(facts: Facts) -> str:
+    return "the best trial" if len(facts.objectives) == 1 else "the Pareto front"
 
 
 def _advice(

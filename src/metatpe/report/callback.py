@@ -21,6 +21,7 @@ import optuna
 from optuna.study import Study
 from optuna.trial import FrozenTrial
 
+from metatpe.extras import require
 from metatpe.past.read.storage import masked
 from metatpe.study.access import storage_of
 from metatpe.study.record import REST, TARGET, transfer_history
@@ -77,6 +78,7 @@ class TransferCallback:
     """
 
     def __init__(self) -> None:
+        require("TransferCallback", "viz", "optuna_dashboard", "plotly")
         self._pace = Pace()
         self._is_busy = threading.Lock()  # held while updating
         self._lock = threading.Lock()  # of the two below

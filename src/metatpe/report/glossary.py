@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from metatpe.report.blocks import Block, Items
 from metatpe.report.facts import SMALL, Facts
+from metatpe.report.forecast import Forecast
 from metatpe.samplers.guards import MIN_GOOD
 from metatpe.study.record import Reason
 from metatpe.viz.weights import LANES
@@ -34,7 +35,8 @@ _MEANINGS: dict[Reason, str] = {
 }
 
 
-def reading(facts: Facts) -> list[Block]:
+def reading(facts: Facts, forecast: Forecast | None) -> list[Block]:
+    """Return what the words of a report mean, those that it uses."""
     texts = ["A trial is one evaluation of one configuration. Trials are numbered from 0."]
     if len(facts.objectives) > 1:
         texts.append(
@@ -47,7 +49,9 @@ def reading(facts: Facts) -> list[Block]:
             "weight influenced, found values that no earlier trial had matched. Weight over time: "
             "the mean in the first, the middle and the last third of the trials."
         )
-    lanes = {reason: LANES[reason][0].upper() + LANES[reason][1:] for reason in facts.reasons}
+    proposals = () if forecast is None else forecast.proposals
+    used = {*facts.reasons, *(proposal.choice.record.reason for proposal in proposals)}
+    lanes = {r: LANES[r][0].upper() + LANES[r][1:] for r in LANES if r in used}
     texts += [f"{lane}: {_MEANINGS[reason]}" for reason, lane in lanes.items()]
     if any(record.kept for record in facts.records):
         texts.append(

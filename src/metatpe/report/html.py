@@ -19,6 +19,8 @@ from importlib import resources
 from metatpe.report.blocks import Block, Items, Plot, Section, Table, Text
 from metatpe.text import visible
 
+_LONG = 24  # letters of a cell, which would be broken into a narrow column
+
 
 class Html(str):
     """Text that is HTML."""
@@ -144,10 +146,10 @@ def _table(table: Table) -> Html:
 
 
 def _kind(cells: Sequence[str]) -> str:
-    """Return the class of a column: numbers stand to the right."""
+    """Return the class of a column: numbers stand to the right, long texts need some width."""
     try:
         for cell in filter(None, cells):
             float(cell.replace(",", "").rstrip("%"))
     except ValueError:
-        return "text"
+        return "text long" if max(map(len, cells)) > _LONG else "text"
     return "number"

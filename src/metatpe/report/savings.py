@@ -65,10 +65,13 @@ def _in_time(facts: Facts) -> str:
     if least < 1:
         return ""
     span = f" ({duration(least * each)} to {duration(most * each)})" if least < most else ""
+    run = ""
+    if isinstance(facts.saved, AgainstRuns) and len(facts.saved.each) == 1:
+        run = "one run and "
     return (
-        f"That is about {duration(middle * each)}{span} of evaluation time, based on the median "
-        f"duration of a trial of this study, {duration(each)}. Durations depend on how busy the "
-        "machines were."
+        f"That is about {duration(middle * each)}{span}, based on {run}the median duration of a "
+        f"trial of this study, {duration(each)}, which includes the time of the sampler and "
+        "depends on how busy the machines were."
     )
 
 

@@ -12,7 +12,7 @@ from optuna.trial import FrozenTrial
 from metatpe import viz
 from metatpe.past.read.storage import masked
 from metatpe.report import figures
-from metatpe.report.advice import next_steps, next_trials
+from metatpe.report.advice import forecast_of, next_steps, next_trials
 from metatpe.report.blocks import Block, Plot, Section, Table, Text
 from metatpe.report.facts import Facts, Source
 from metatpe.report.glossary import reading
@@ -30,17 +30,18 @@ _N_SIMILARITY = 60  # tasks of the heat map
 
 def sections_of(facts: Facts) -> list[Section]:
     """Return the sections of a report, without those that would be empty."""
+    forecast = forecast_of(facts)
     return _with_content(
         Section("In short", _in_short(facts)),
         Section("Best value" if len(facts.objectives) == 1 else "Pareto front", _front(facts)),
-        Section("What to run next", next_steps(facts)),
+        Section("What to run next", next_steps(facts, forecast)),
         Section("Contribution of past studies", _transfer(facts)),
         Section("Past studies that were not used", _not_used(facts)),
         Section("Which parameters matter", _importances(facts)),
         Section("What was saved", savings(facts)),
         Section("Trials stopped early", stops(facts)),
         Section("What was tuned", _tuned(facts)),
-        Section("How to read this", reading(facts)),
+        Section("How to read this", reading(facts, forecast)),
     )
 
 
@@ -48,7 +49,7 @@ def summary_of(facts: Facts) -> list[Section]:
     """Return the part that fits into a note."""
     return _with_content(
         Section("In short", _in_short(facts)),
-        Section("What to run next", next_trials(facts)),
+        Section("What to run next", next_trials(facts, forecast_of(facts))),
         Section("Contribution of past studies", _table_of_sources(facts)),
         Section("Importances", [Text(_OPTUNAS)] if facts.importances else []),
     )

@@ -15,7 +15,7 @@ from typing import Any
 from optuna.study import Study
 from optuna.trial import FrozenTrial
 
-from metatpe.extras import install_command
+from metatpe.extras import require
 from metatpe.study.record import TransferRecord, flat_record, record_of
 from metatpe.viz.runs import plain_names
 
@@ -40,6 +40,8 @@ class WandbCallback:
     """
 
     def __init__(self, run: Any = None, **settings: Any) -> None:
+        if run is None:  # not after the first trial, which may take hours
+            require("WandbCallback", "wandb", "wandb")
         self._run = run
         self._settings = settings
 
@@ -50,10 +52,8 @@ class WandbCallback:
     def _opened(self, study: Study) -> Any:
         """Return the run, which is begun with the first trial."""
         if self._run is None:
-            try:
-                import wandb
-            except ImportError:
-                raise ImportError(f"WandbCallback needs: {install_command('wandb')}") from None
+            import wandb
+
             settings = {"name": study.study_name, **self._settings}
             self._run = wandb.run or wandb.init(**settings)
             directions = [direction.name.lower() for direction in study.directions]
@@ -79,15 +79,14 @@ class MLflowCallback:
     """
 
     def __init__(self, tracking_uri: str | None = None, experiment: str | None = None) -> None:
+        require("MLflowCallback", "mlflow", "mlflow")
         self._tracking_uri = tracking_uri
         self._experiment = experiment
 
     def __call__(self, study: Study, trial: FrozenTrial) -> None:
         """Log a trial."""
-        try:
-            from mlflow import MlflowClient, entities
-        except ImportError:
-            raise ImportError(f"MLflowCallback needs: {install_command('mlflow')}") from None
+        from mlflow import MlflowClient, entities
+
         client = MlflowClient(tracking_uri=self._tracking_uri)
         name = self._experiment or study.study_name
         found = client.get_experiment_by_name(name)

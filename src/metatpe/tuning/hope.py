@@ -21,6 +21,13 @@ class HopelessError(ValueError):
         self.output = output
 
 
+def _correction(error: str) -> str:
+    """Return what to do about an error."""
+    if "did not match the number of the objectives" in error:  # as Optuna says it
+        return "give --direction once per value that the objective returns"
+    return "correct this"
+
+
 class FirstTrials:
     """The trials of a run, as long as they fail in the same way."""
 
@@ -41,6 +48,7 @@ class FirstTrials:
         elif len(self._errors) == _N_ALIKE:
             raise HopelessError(
                 f"the first {_N_ALIKE} trials failed in the same way: "
-                f"{self._errors[0].rstrip('.')}; correct this, or continue with --keep-going.",
+                f"{self._errors[0].rstrip('.')}; {_correction(self._errors[0])}, or continue with "
+                "--keep-going.",
                 trial.user_attrs.get(OUTPUT, ""),
             )

@@ -62,3 +62,11 @@ def test_a_file_that_is_no_text_is_refused(path: Path) -> None:
     path.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(ValueError, match="is not a text file"):
         read_space(path)
+
+
+def test_a_python_file_wants_the_name_of_its_objective(tmp_path: Path) -> None:
+    path = tmp_path / "train.py"
+    path.write_text("import argparse\n")
+    with pytest.raises(ValueError, match=r"train\.py is Python; name the objective") as error:
+        read_space(path)
+    assert str(error.value).endswith("train.py:objective.")

@@ -29,6 +29,8 @@ def read_space(path: Path) -> Space:
     Raises:
         ValueError: It has no parameters, or one that cannot be read.
     """
+    if path.suffix == ".py":
+        raise ValueError(f"{path} is Python; name the objective in it: {path}:objective.")
     try:
         text = path.read_text("utf-8")
     except UnicodeDecodeError:
