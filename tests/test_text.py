@@ -1,5 +1,7 @@
 """Control characters become visible, wherever text leaves the package."""
 
+import io
+import sys
 import unicodedata
 
 import pytest
@@ -7,7 +9,7 @@ import pytest
 from metatpe.html import table
 from metatpe.report.html import element
 from metatpe.report.markdown import plain
-from metatpe.text import on_one_line, visible, visible_json
+from metatpe.text import on_one_line, tolerate_any_text, visible, visible_json
 from metatpe.viz.style import as_html, as_mpl
 
 EVERY = "".join(map(chr, [*range(0x2100), *range(0xD7F0, 0xE010)]))
@@ -48,3 +50,21 @@ def test_escape_sequences_are_shown_and_not_carried_out(way_out: object) -> None
     assert hidden(shown) == set()
     assert "x1b" in shown
     assert "x07" in shown
+
+
+@pytest.mark.parametrize(
+    ("errors", "then"),
+    [
+        ("strict", "backslashreplace"),
+        ("surrogateescape", "backslashreplace"),
+        ("replace", "replace"),  # as its owner wants it
+    ],
+)
+def test_a_terminal_that_cannot_show_a_character_shows_its_escape(
+    errors: str, then: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    terminal = io.TextIOWrapper(io.BytesIO(), encoding="ascii", errors=errors)
+    monkeypatch.setattr(sys, "stdout", object())  # a notebook's stream may be anything
+    monkeypatch.setattr(sys, "stderr", terminal)
+    tolerate_any_text()
+    assert terminal.errors == then

@@ -11,6 +11,7 @@ from studies import (
     ONE,
     SQUARE,
     Params,
+    asked,
     evaluate,
     frozen,
     in_space,
@@ -97,6 +98,15 @@ def test_without_sources_the_study_alone_finds_the_front(
     evaluate(study, 16, space=SQUARE, losses=bowl)
     assert {r.reason for r in transfer_history(study)[5:]} == {"no_past"}
     assert np.median([max(bowl(t.params)) for t in study.trials[8:]]) < 0.1
+
+
+@both
+def test_workers_at_the_same_time_are_not_sent_to_the_same_place(sampler: Sampler) -> None:
+    line = {"x": SQUARE["x"]}
+    history = [frozen({"x": x}, (x - 0.6) ** 2, space=line) for x in (0.0, 0.15, 0.3, 0.9, 1.0)]
+    study = new_study(sampler(n_startup_trials=0, seed=0), ONE, trials=history)
+    first, second, third = sorted(params["x"] for params in asked(study, 3, line))
+    assert min(second - first, third - second) > 0.05
 
 
 @both

@@ -196,6 +196,24 @@ def test_a_target_without_bad_observations_is_scored(
     np.testing.assert_allclose(scores, exact, atol=5e-3)
 
 
+@pytest.mark.parametrize("most", ["past", "target"])
+def test_all_kernels_are_looked_at_up_to_a_number_and_a_part_of_more(
+    most: str, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tasks, target = random_tasks(3, 40, CUBE, rng), target_of(CUBE, 50, 5, rng)
+    weights, X = np.full(4, 0.25), rng.random((1000, 4))
+    past = densities_of(tasks, CUBE)
+    exact = score([target, *past.tasks], weights, X)
+    is_past = most == "past"
+    n = sum(len(task.bad) for task in past.tasks) if is_past else len(target.bad)
+    name = "MAX_KERNELS" if is_past else "MAX_OWN"
+    monkeypatch.setattr(densities_module, name, n)
+    np.testing.assert_array_equal(past.score(target, weights, X, rng=rng), exact)
+    monkeypatch.setattr(densities_module, name, n - 1)
+    some = densities_of(tasks, CUBE).score(target, weights, X, rng=rng)
+    assert np.isinf(some).any()  # most candidates are ruled out by a first look
+
+
 def test_a_pick_by_a_part_of_the_kernels_is_one_of_the_best_by_all(
     rng: np.random.Generator,
 ) -> None:

@@ -96,6 +96,8 @@ def test_what_is_left_out_is_feasible_and_decoded() -> None:
         ({"losses": np.zeros((2, 1))}, r"losses must have 3 rows.*\(2, 1\)"),
         ({"losses": np.zeros((3, 0))}, r"one column per objective.*\(3, 0\)"),
         ({"losses": np.array([[0.0], [NAN], [1.0]])}, r"NaN is in 1 rows \(such as 1\); correct"),
+        ({"losses": np.array([[0.0, 1.0], [2.0, NAN], [NAN, 1.0]])}, r"NaN is in 2 rows.* 1, 2"),
+        ({"X": np.array([[0.1, 0.2], [0.3, 1.5], [-0.5, NAN]])}, r"\[0, 1\].*2 rows.* 1, 2"),
         ({"violation": np.zeros(2)}, r"violation must have the shape \(3,\), but has \(2,\)"),
         ({"violation": np.array([0.0, -1.0, NAN])}, r"violation must be 0 or more.*1, 2"),
         ({"numbers": np.zeros((2, 2))}, r"numbers must have the shape \(3, 2\)"),

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from metatpe.pruning.analogues import (
+    _MAX_TRIALS,
     Analogues,
     Positions,
     dominates,
@@ -133,6 +134,13 @@ def test_where_ranks_say_nothing_nobody_is_judged() -> None:
         for rank in (-2.0, 0.0, 2.0)
     ]
     assert min(ratios) > 0.4
+
+
+def test_of_a_long_study_so_many_trials_are_replayed_that_more_would_change_little() -> None:
+    levels = np.random.default_rng(0).random(_MAX_TRIALS + 50)
+    orders = replayed(study(levels), np.ones(len(levels), dtype=np.bool_))
+    # The first trial of an order has none before it, so it has no position.
+    assert [len(order.outcome) for order in orders] == [_MAX_TRIALS - 1] * 3
 
 
 def test_a_study_longer_than_the_past_is_compared_with_its_largest_sizes() -> None:

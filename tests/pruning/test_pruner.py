@@ -74,6 +74,11 @@ def test_trials_that_will_not_be_good_are_stopped_and_the_best_is_found(past: li
     assert study.best_value == without.best_value
 
 
+def test_a_trial_of_a_study_without_trials_goes_on() -> None:
+    study, trial = optuna.create_study(), create_trial(value=1.0, intermediate_values={0: 1.0})
+    assert not TransferPruner().prune(study, trial)
+
+
 def test_the_first_trials_and_those_that_check_the_others_complete(past: list[Task]) -> None:
     study = run(TransferPruner(past))
     states = [trial.state for trial in study.trials]

@@ -26,6 +26,7 @@ from studies import (
     SQUARE,
     Losses,
     Params,
+    asked,
     evaluate,
     frozen,
     in_space,
@@ -107,6 +108,14 @@ def test_a_past_that_fits_leads_to_the_best_at_once(n_objectives: int) -> None:
     places = np.array([[t.params["x"], t.params["y"]] for t in study.trials])
     off = np.maximum(np.abs(places - [0.3, 0.4]) - 0.1, 0.0).max(axis=1)
     assert np.median(off) < 0.1
+
+
+def test_workers_at_the_same_time_are_not_sent_to_the_same_place() -> None:
+    line = {"x": SQUARE["x"]}
+    history = [frozen({"x": x}, (x - 0.6) ** 2, space=line) for x in (0.0, 0.15, 0.3, 0.9, 1.0)]
+    study = new_study(at_once([]), ["minimize"], trials=history)
+    first, second, third = sorted(params["x"] for params in asked(study, 3, line))
+    assert min(second - first, third - second) > 0.05
 
 
 @pytest.mark.parametrize("n_objectives", [1, 2, 3, 4])

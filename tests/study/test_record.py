@@ -310,8 +310,8 @@ def test_of_choices_that_compare_equal_the_plan_tells_which_one_was_evaluated(
 def test_where_choices_differ_the_parameters_are_those_of_the_trial() -> None:
     trial = create_trial(
         value=0.0,
-        params={"c": 1},
-        distributions={"c": CategoricalDistribution([1, 2])},
-        system_attrs=system_attributes(Plan("acquisition", "weighed", {"c": 1.0})),
+        params={"c": 1, "n": 2},
+        distributions={"c": CategoricalDistribution([1, 2]), "n": IntDistribution(0, 3)},
+        system_attrs=system_attributes(Plan("acquisition", "weighed", {"c": 1.0, "n": 2.0})),
     )
-    assert repr(params_of(trial)) == repr({"c": 1})
+    assert repr(params_of(trial)) == repr({"c": 1, "n": 2})

@@ -35,3 +35,12 @@ def test_values_of_a_continuous_column_are_the_same_up_to_rounding() -> None:
     remembered.add(np.array([[0.0, 0.5]]))
     X = np.array([[0.0, 0.5], [1e-9, 0.5 - 1e-9], [1e-5, 0.5], [0.0, 0.6]])
     assert remembered.has(X).tolist() == [True, True, False, False]
+
+
+def test_a_trial_that_ended_early_is_no_branch_and_one_that_agrees_in_part_is() -> None:
+    space = Space(GRID)
+    remembered = Seen(space.columns)
+    remembered.add(space.encode([{"i": 0, "c": "p", "f": 0.0}, {"i": 1, "c": "p", "f": 0.0}]))
+    remembered.add(space.encode([{"i": 0, "c": "p"}, {"i": 2, "c": "p"}]))
+    candidates = [{"i": i, "c": "p", "f": 0.5} for i in range(4)]
+    assert remembered.has(space.encode(candidates)).tolist() == [False, False, True, False]

@@ -1,5 +1,7 @@
 """The acquisition: a ratio of mixtures, in log space."""
 
+from typing import cast
+
 import numpy as np
 import pytest
 from helpers import MIXED, NAN, locked, pdf, random_points
@@ -11,6 +13,7 @@ from metatpe.tpe.acquisition import Densities, draw_candidates, log_density_rati
 from metatpe.tpe.kde import Parzen
 
 COLUMNS = MIXED.columns
+ONE = np.ones(1)
 
 
 def random_tasks(rng: np.random.Generator, n: int) -> list[Densities]:
@@ -71,6 +74,14 @@ def test_tasks_of_weight_zero_change_neither_candidates_nor_scores(
         draw_candidates(weighty, weights[[0, 2]], 10, rng=np.random.default_rng(1)),
     )
     np.testing.assert_array_equal(score(tasks, weights, X), score(weighty, weights[[0, 2]], X))
+
+
+def test_tasks_of_weight_zero_are_not_even_looked_at(rng: np.random.Generator) -> None:
+    task, X = random_tasks(rng, 1)[0], random_points(COLUMNS, 5, rng)
+    with_nothing = [task, cast(Densities, None)]
+    first_alone = np.array([1.0, 0.0])
+    np.testing.assert_array_equal(score(with_nothing, first_alone, X), score([task], ONE, X))
+    assert len(draw_candidates(with_nothing, first_alone, 10, rng=rng)) == 10
 
 
 def test_candidates_come_from_the_good_density_of_each_task_in_proportion_to_its_weight() -> None:

@@ -234,6 +234,22 @@ def test_a_narrow_kernel_is_exact_in_single_precision_too() -> None:
     np.testing.assert_allclose(np.exp(coarse), exact, rtol=1e-6)
 
 
+@pytest.mark.parametrize("missing", [0.0, 0.3], ids="missing={}".format)
+def test_how_many_kernels_and_points_are_looked_at_together_changes_nothing(
+    missing: float, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parzen = Parzen(MIXED.columns, random_points(MIXED.columns, 11, rng, missing))
+    points = Points.of(MIXED.columns, random_points(MIXED.columns, 7, rng))
+    continuous = list(MIXED.columns.layout[0])
+    log_pdf, (marginals, _) = parzen.log_pdf(points), parzen.gaussian_marginals(continuous)
+    for n_entries, n_points in [(1, 1), (1, 100), (20, 3), (20, 7)]:
+        monkeypatch.setattr("metatpe.tpe.kde._BLOCK", n_entries)
+        monkeypatch.setattr("metatpe.tpe.kde._MAX_POINTS", n_points)
+        np.testing.assert_allclose(parzen.log_pdf(points), log_pdf, rtol=1e-12)
+        some, _ = parzen.gaussian_marginals(continuous)
+        np.testing.assert_allclose(some, marginals, rtol=1e-5)
+
+
 @pytest.mark.parametrize("is_coarse", [False, True])
 @pytest.mark.parametrize(
     ("kind", "d"), [("continuous", 250), ("choices", 300), ("many log integers", 120)]

@@ -48,6 +48,16 @@ def test_total_variation_of_discrete_columns_is_exact(
     np.testing.assert_allclose(total_variation(p, *past, n_points=1), expected, rtol=1e-9)
 
 
+@pytest.mark.parametrize("n_pairs", [1, 2000])
+def test_how_many_tasks_are_looked_at_together_changes_nothing(
+    n_pairs: int, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    p, *past = (Parzen(cube(2), rng.random((n, 2))) for n in (5, 8, 8, 8, 3))
+    expected = total_variation(p, *past, n_points=100)
+    monkeypatch.setattr("metatpe.tpe.kernel._BLOCK", n_pairs)
+    np.testing.assert_allclose(total_variation(p, *past, n_points=100), expected, rtol=1e-12)
+
+
 @pytest.mark.parametrize(("n_points", "tolerance"), [(100, 0.15), (10_000, 0.015)])
 @pytest.mark.parametrize("spread", [0.1, 0.4, 1.0])
 def test_total_variation_is_estimated_with_an_error_like_half_of_one_over_the_root_of_the_points(

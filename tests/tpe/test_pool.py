@@ -42,6 +42,16 @@ def test_the_density_of_each_task_is_its_own(missing: float, rng: np.random.Gene
     np.testing.assert_allclose(Pool(having).log_pdf(X, uniform=False), alone, atol=1e-9)
 
 
+@pytest.mark.parametrize("entries", [1, 500])
+def test_how_many_points_are_looked_at_together_changes_nothing(
+    entries: int, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tasks, X = parzens(MIXED.columns, 0.3, rng), random_points(MIXED.columns, 7, rng)
+    expected = Pool(tasks).log_pdf(X)
+    monkeypatch.setattr("metatpe.tpe.pool._BLOCK", entries)
+    np.testing.assert_allclose(Pool(tasks).log_pdf(X), expected, rtol=1e-12)
+
+
 @pytest.mark.parametrize("missing", [0.0, 0.3], ids="missing={}".format)
 @pytest.mark.parametrize(("is_coarse", "tolerance"), [(False, 1e-9), (True, 2e-3)])
 def test_the_sum_of_all_kernels_is_exact(
@@ -119,3 +129,14 @@ def test_hundreds_of_columns_do_not_overflow(
     log_sum = pool.some(np.array([1.0, 0.5]), 6, rng=rng).log_sum(points)
     whole = [expected[0][:3] + np.log(4), expected[1][3:] + np.log(4) + np.log(0.5)]
     np.testing.assert_allclose(log_sum, np.concatenate(whole), rtol=1e-6)
+
+
+def test_one_task_of_narrow_kernels_among_wide_ones_does_not_overflow(
+    rng: np.random.Generator,
+) -> None:
+    columns = Space({f"x{j}": FloatDistribution(0, 1) for j in range(300)}).columns
+    wide, narrow = (Parzen(columns, rng.random((1, 300)), np.full(300, h)) for h in (0.5, 1e-3))
+    points = Points.of(columns, narrow.centers, is_coarse=True)
+    for tasks in ([wide, narrow], [narrow, wide]):
+        log_sum = Pool(tasks).some(np.ones(2), 2, rng=rng).log_sum(points)
+        np.testing.assert_allclose(log_sum, narrow.log_pdf(points, uniform=False), rtol=1e-6)

@@ -110,6 +110,16 @@ def test_what_is_no_function_is_said(word: str, sentence: str) -> None:
     assert str(info.value) == sentence
 
 
+def test_of_functions_with_a_name_like_the_one_given_three_are_named(tmp_path: Path) -> None:
+    names = ["train_a", "train_b", "train_c", "train_d", "evaluate", "_train_e"]
+    where = written(tmp_path, "".join(f"def {name}(trial): ...\n" for name in names))
+    with pytest.raises(ValueError, match=r"no function 'train_x'; close are \[") as info:
+        Function(where, "train_x").load()
+    assert [name in str(info.value) for name in names].count(True) == 3
+    with pytest.raises(ValueError, match=r"has no function 'zzz'\.$"):
+        Function(where, "zzz").load()
+
+
 # Commands
 
 

@@ -83,6 +83,22 @@ def test_patience_has_an_end(url: str, locked: sqlite3.Connection, said: Said) -
     assert [t.value for t in study.trials] == [2.0]
 
 
+def test_pauses_double_up_to_five_seconds_and_none_outlasts_the_patience(
+    said: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr("time.monotonic", lambda: 1000.0 + sum(pauses))
+    monkeypatch.setattr("time.sleep", pauses.append)
+
+    def away() -> None:
+        raise ConnectionError
+
+    with pytest.raises(StorageError):
+        said.patience(30.0).insist("s", away)
+    assert pauses == pytest.approx([0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0, 5.0, 5.0])
+    assert len(said.lines) == 1
+
+
 def test_without_patience_nothing_is_said(
     url: str, locked: sqlite3.Connection, said: Said
 ) -> None:

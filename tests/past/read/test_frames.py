@@ -17,6 +17,7 @@ from optuna.distributions import (
 from studies import answer_of, past_study, start_python
 
 from metatpe import Task
+from metatpe.past.read.frames import _split
 from metatpe.past.read.infer import parse_parameter
 from metatpe.space import shown
 
@@ -381,6 +382,16 @@ def test_quotes_and_blank_lines_may_come_at_any_time(quoted: int, tmp_path: Path
     task = csv_task(tmp_path, text)
     assert task.numbers[:, 0].tolist() == list(range(3000))
     assert task.losses[:, 0].tolist() == [i / 7 for i in range(3000)]
+
+
+@pytest.mark.parametrize(
+    ("row", "is_plain"), [("1.5,2\n", True), ('"1.5",2\n', False), ("\n", False), ("1\n", False)]
+)
+def test_only_plain_rows_are_spared_the_csv_reader_which_takes_twice_as_long(
+    row: str, is_plain: bool
+) -> None:
+    columns = _split(["0.5,1\n", row, "2.5,3\n"], ",", 2)
+    assert columns == ([["0.5", "1.5", "2.5"], ["1", "2", "3"]] if is_plain else None)
 
 
 def test_a_column_that_is_text_only_here_and_there_may_be_a_choice(tmp_path: Path) -> None:

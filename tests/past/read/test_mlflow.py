@@ -2,6 +2,8 @@
 
 import os
 from pathlib import Path
+from types import SimpleNamespace
+from unittest.mock import patch
 
 import pytest
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
@@ -85,6 +87,16 @@ def test_what_is_not_there_is_said(
 ) -> None:
     with pytest.raises(ValueError, match=message):
         Task.from_mlflow(experiment, objectives=objective, tracking_uri=uri)
+
+
+def test_of_many_experiments_the_first_ten_are_named(uri: str) -> None:
+    known = [SimpleNamespace(name=f"e{i:02}") for i in reversed(range(12))]
+    with (
+        patch.object(mlflow.MlflowClient, "get_experiment_by_name", return_value=None),
+        patch.object(mlflow.MlflowClient, "search_experiments", return_value=known),
+        pytest.raises(ValueError, match=r"it has \['e00', .*, 'e09'\]\.$"),
+    ):
+        Task.from_mlflow("x", objectives="loss", tracking_uri=uri)
 
 
 def test_a_store_that_cannot_be_used_is_said(tmp_path: Path) -> None:
