@@ -8,6 +8,7 @@ import optuna
 import pytest
 from helpers import INF, MIXED, random_points, task_of
 from optuna.distributions import FloatDistribution, IntDistribution
+from optuna.trial import create_trial
 
 from metatpe import Space, Task
 from metatpe.past.start import First, Start, draw, pool_and_reserve, top
@@ -142,9 +143,10 @@ def test_of_many_past_tasks_each_gives_fewer_to_the_reserve(rng: np.random.Gener
 
 def test_stored_values_are_handed_out_to_the_last_digit() -> None:
     space = {"x": FloatDistribution(1e-6, 1e3, log=True), "n": IntDistribution(1, 10**6, log=True)}
-    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
-    for i in range(40):
-        study.tell(study.ask(space), float(i))
+    study = optuna.create_study()
+    for i, exponent in enumerate(np.random.default_rng(0).uniform(0.0, 1.0, 40)):
+        params = {"x": float(10.0 ** (9.0 * exponent - 6.0)), "n": round(1e6**exponent)}
+        study.add_trial(create_trial(params=params, distributions=space, value=float(i)))
     stored = [trial.params for trial in study.trials]
     start = draw([Task.from_study(study)], 5)
     assert len(start.configurations) == 40
