@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,8 @@ from studies import (
 from metatpe import MetaTPESampler, Space, transfer_history
 from metatpe.baselines import WarmStartSampler
 from metatpe.past.read.storage import open_storage
+from metatpe.samplers import densities, surrogate
+from metatpe.space import Floats
 from metatpe.study.record import start_of
 from samplers.five import EVERY, LEARNING, Make, modelling, pasts, with_and_without
 
@@ -124,3 +128,29 @@ def test_workers_that_collided_choose_among_fewer_candidates(make: Make) -> None
 
     assert len(chosen(0)) == 1  # the best of all
     assert len(chosen(4)) >= 4
+
+
+@modelling
+@pytest.mark.parametrize(("has_rule", "share"), [(True, 1 / 16), (False, 1.0)])
+def test_how_many_candidates_workers_have_after_two_collisions(
+    has_rule: bool, share: float, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts: list[int] = []
+
+    def counting(draw: Callable[..., Floats]) -> Callable[..., Floats]:
+        def counted(some: Any, others: Any, n: int, *rest: Any, **options: Any) -> Floats:
+            counts.append(n)
+            return draw(some, others, n, *rest, **options)
+
+        return counted
+
+    monkeypatch.setattr(surrogate, "candidates", counting(surrogate.candidates))
+    monkeypatch.setattr(densities, "draw_candidates", counting(densities.draw_candidates))
+    study, sampler = past_study(space=SQUARE, n=12, directions=ONE), make(n_startup_trials=0)
+    sampler.rules = replace(sampler.rules, fewer=has_rule)
+    for attempt in (0, 2):
+        trial = create_trial(state=TrialState.RUNNING)
+        trial.number = 100
+        moment = sampler._moment(study, trial, Space(SQUARE), attempt)
+        sampler.propose(moment, sampler.rng(trial, "acquisition"))
+    assert counts[1] == int(share * counts[0])
