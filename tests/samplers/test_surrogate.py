@@ -24,3 +24,14 @@ def test_with_one_objective_what_is_expected_changes_nothing(rng: np.random.Gene
     np.testing.assert_array_equal(
         expected_improvement(reached, expected)(X, sd), expected_improvement(reached)(X, sd)
     )
+
+
+def test_a_constant_that_is_added_to_an_objective_changes_nothing(
+    rng: np.random.Generator,
+) -> None:
+    X, sd, off = rng.normal(size=(20, 2)), np.full((20, 2), 0.5), np.array([-7.0, 30.0])
+    np.testing.assert_allclose(
+        expected_improvement(REACHED + off, BEYOND + off)(X + off, sd),
+        expected_improvement(REACHED, BEYOND)(X, sd),
+        rtol=1e-9,
+    )

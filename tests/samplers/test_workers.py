@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pickle
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +32,8 @@ from workers import BLOCKS
 from metatpe import MetaTPESampler, Space, transfer_history
 from metatpe.baselines import WarmStartSampler
 from metatpe.past.read.storage import open_storage
-from metatpe.samplers import base
+from metatpe.samplers import base, densities, surrogate
+from metatpe.space import Floats
 from metatpe.study.record import read_plan, start_of
 from samplers.five import (
     EVERY,
@@ -197,3 +200,29 @@ def test_start_up_trials_that_choose_in_lockstep_get_different_configurations(
 def frozen_new(study: Study) -> FrozenTrial:
     """Return a new trial that has not asked for anything yet."""
     return study._storage.get_trial(study._storage.create_new_trial(study._study_id))
+
+
+@modelling
+@pytest.mark.parametrize(("has_rule", "share"), [(True, 1 / 16), (False, 1.0)])
+def test_how_many_candidates_workers_have_after_two_collisions(
+    has_rule: bool, share: float, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts: list[int] = []
+
+    def counting(draw: Callable[..., Floats]) -> Callable[..., Floats]:
+        def counted(some: Any, others: Any, n: int, *rest: Any, **options: Any) -> Floats:
+            counts.append(n)
+            return draw(some, others, n, *rest, **options)
+
+        return counted
+
+    monkeypatch.setattr(surrogate, "candidates", counting(surrogate.candidates))
+    monkeypatch.setattr(densities, "draw_candidates", counting(densities.draw_candidates))
+    study, sampler = past_study(space=SQUARE, n=12, directions=ONE), make(n_startup_trials=0)
+    sampler.rules = replace(sampler.rules, fewer=has_rule)
+    for attempt in (0, 2):
+        trial = create_trial(state=TrialState.RUNNING)
+        trial.number = 100
+        moment = sampler._moment(study, trial, Space(SQUARE), attempt)
+        sampler.propose(moment, sampler.rng(trial, "acquisition"))
+    assert counts[1] == int(share * counts[0])
