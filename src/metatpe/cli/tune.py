@@ -33,7 +33,7 @@ Examples:
 python train.py --lr {lr:log:1e-5:1e-1} --depth {depth:int:1:8}`
 
 `metatpe tune --study pruned --storage sqlite:///studies.db --from 'resnet-*' --trials 20
---report 'epoch {step} loss {value}' -- python train.py --lr {lr:log:1e-5:1e-1}
+--report 'epoch {step} error {value} cost {value}' -- python train.py --lr {lr:log:1e-5:1e-1}
 --depth {depth:int:1:8}`
 """
 
