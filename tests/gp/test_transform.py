@@ -5,7 +5,7 @@ import pytest
 from helpers import INF
 from scipy.stats import norm
 
-from metatpe.gp.transform import deviation_on, scores
+from metatpe.gp.transform import _standardised, deviation_on, scores
 
 
 def test_losses_that_are_close_to_normal_are_standardised(rng: np.random.Generator) -> None:
@@ -56,6 +56,11 @@ def test_losses_of_the_size_of_the_largest_float_do_not_overflow() -> None:
 def test_huge_losses_of_both_signs_keep_their_scale() -> None:
     y = np.array([[-1.5], [-0.4], [0.1], [0.5], [1.5]])
     np.testing.assert_allclose(scores(y * 1e308, np.zeros(5)), scores(y, np.zeros(5)))
+
+
+def test_losses_that_differ_in_their_last_digits_are_told_apart() -> None:
+    y = np.array([0.0, 1.0, 30.0, 101.0])
+    np.testing.assert_allclose(_standardised(3e15 + y), (y - y.mean()) / y.std(), rtol=1e-12)
 
 
 def test_a_deviation_is_scaled_like_the_losses(rng: np.random.Generator) -> None:

@@ -1,5 +1,6 @@
 """Past studies out of every kind of storage, and what is said of one that cannot be used."""
 
+import contextlib
 import sqlite3
 import sys
 import threading
@@ -8,6 +9,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import optuna
@@ -106,6 +108,42 @@ def test_processes_that_make_one_database_at_the_same_time_all_get_it(tmp_path: 
 
     with ThreadPoolExecutor(4) as threads:
         assert list(threads.map(make, range(4))) == [[]] * 4
+
+
+class IntegrityError(Exception):
+    """Called as the error of SQLAlchemy for a row that is there already."""
+
+
+def caused(cause: Exception) -> Exception:
+    error = RuntimeError("the storage failed")
+    error.__cause__ = cause
+    return error
+
+
+@pytest.mark.parametrize(
+    ("error", "n_attempts"),
+    [
+        (RuntimeError("table studies already exists"), 3),
+        (RuntimeError("no row in version_info"), 3),
+        (IntegrityError("UNIQUE constraint failed"), 3),
+        (caused(RuntimeError("table studies already exists")), 3),
+        (RuntimeError("disk full"), 1),
+        (caused(RuntimeError("disk full")), 1),
+    ],
+)
+def test_tables_that_another_process_makes_are_waited_for_and_nothing_else_is(
+    error: Exception, n_attempts: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url, pauses = f"sqlite:///{tmp_path / 'studies.db'}", list[float]()
+    attempts = [error, error, optuna.storages.RDBStorage(url)]
+    with (
+        patch("metatpe.past.read.storage.RDBStorage", side_effect=attempts) as made,
+        contextlib.suppress(StorageError),
+    ):
+        monkeypatch.setattr("time.sleep", pauses.append)
+        open_storage(url, create=True)
+    assert made.call_count == n_attempts
+    assert pauses == [1.0] * (n_attempts - 1)
 
 
 def test_the_lock_of_a_killed_process_does_not_stop_a_journal_in_another_folder(
