@@ -37,12 +37,12 @@ def test_of_very_many_observations_the_best_and_some_of_the_others_are_kept() ->
     ],
     ids=["some", "none"],
 )
-def test_good_are_the_feasible_and_finished_or_all_where_there_is_none(
+def test_valid_are_the_feasible_and_finished_or_all_where_there_is_none(
     losses: list[list[float]], violation: list[float], good: list[int], rng: np.random.Generator
 ) -> None:
     X = rng.random((4, 2))
     study = observed(losses, violation, X)
-    assert sorted(study.X[study.is_good].tolist()) == sorted(X[good].tolist())
+    assert sorted(study.X[study.is_valid].tolist()) == sorted(X[good].tolist())
     assert len(study.reached) == len(good)
 
 

@@ -48,8 +48,9 @@ Report = Annotated[
 Directions = Annotated[
     list[str] | None,
     typer.Option(
+        metavar="DIRECTION",
         help="minimize or maximize, once per objective; default: as in the past studies, or "
-        "minimize if there are none."
+        "minimize if there are none.",
     ),
 ]
 ObjectiveNames = Annotated[
