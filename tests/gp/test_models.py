@@ -43,7 +43,7 @@ def test_valid_are_the_feasible_and_finished_or_all_where_there_is_none(
     X = rng.random((4, 2))
     study = observed(losses, violation, X)
     assert sorted(study.X[study.is_valid].tolist()) == sorted(X[good].tolist())
-    assert len(study.reached) == len(good)
+    assert len(study.reached_features) == len(good)
 
 
 def test_an_observation_without_any_parameter_is_left_out(rng: np.random.Generator) -> None:
