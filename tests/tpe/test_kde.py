@@ -234,6 +234,19 @@ def test_a_narrow_kernel_is_exact_in_single_precision_too() -> None:
     np.testing.assert_allclose(np.exp(coarse), exact, rtol=1e-6)
 
 
+@pytest.mark.parametrize(("d", "h"), [(1, 1e-4), (60, 0.1)], ids=["cancels", "overflows"])
+def test_what_single_precision_cannot_hold_is_computed_in_double(d: int, h: float) -> None:
+    columns = columns_of(*[CONTINUOUS] * d)
+    centers = np.array([[0.1], [0.987]]).repeat(d, axis=1)[: 1 + (d == 1)]
+    parzen = Parzen(columns, centers, np.full(d, h))
+    X = np.vstack([centers, centers + 0.5 * h, centers - 2.0 * h])
+    coarse, fine = (
+        parzen.log_pdf(Points.of(columns, np.clip(X, 0.0, 1.0), is_coarse=is_coarse))
+        for is_coarse in (True, False)
+    )
+    np.testing.assert_allclose(coarse, fine, atol=1e-9)
+
+
 @pytest.mark.parametrize("missing", [0.0, 0.3], ids="missing={}".format)
 def test_how_many_kernels_and_points_are_looked_at_together_changes_nothing(
     missing: float, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch

@@ -131,6 +131,20 @@ def test_hundreds_of_columns_do_not_overflow(
     np.testing.assert_allclose(log_sum, np.concatenate(whole), rtol=1e-6)
 
 
+@pytest.mark.parametrize(("d", "h"), [(1, 1e-4), (60, 0.1)], ids=["cancels", "overflows"])
+def test_what_single_precision_cannot_hold_is_computed_in_double(
+    d: int, h: float, rng: np.random.Generator
+) -> None:
+    columns = Space({f"x{j}": FloatDistribution(0, 1) for j in range(d)}).columns
+    tasks = [Parzen(columns, np.full((1, d), c), np.full(d, h)) for c in (0.48, 0.987)]
+    X = np.vstack([tasks[0].centers + k * h for k in (0.0, 0.5, -2.0)])
+    kernels = Pool(tasks).some(np.ones(2), 2, rng=rng)
+    coarse, fine = (
+        kernels.log_sum(Points.of(columns, X, is_coarse=is_coarse)) for is_coarse in (True, False)
+    )
+    np.testing.assert_allclose(coarse, fine, atol=1e-9)
+
+
 def test_one_task_of_narrow_kernels_among_wide_ones_does_not_overflow(
     rng: np.random.Generator,
 ) -> None:
