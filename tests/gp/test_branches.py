@@ -8,7 +8,7 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution, Int
 
 from metatpe import MetaTPESampler, Space, TransferSampler
 from metatpe.baselines import RGPESampler
-from metatpe.gp.branches import Branches, _column_weights
+from metatpe.gp.branches import Branches
 from metatpe.space import Floats, Mask
 
 UNIT = FloatDistribution(0.0, 1.0)
@@ -135,12 +135,38 @@ def test_no_configuration_is_evaluated_over_and_over_in_a_branch(
 
 
 def test_a_column_whose_observations_are_divided_does_not_tell_the_use_of_another() -> None:
-    kinds = np.repeat([0, 1], [3, 20])
-    is_used = np.array([True, True, False, *[False] * 20])
-    agree = (kinds[:, None] == kinds)[None] * 1.0
-    agree[0, np.arange(23), np.arange(23)] = 0.0
-    # Of the others of its kind, as many use it as do not: the first two are not told.
-    assert _column_weights(agree, is_used, np.array([True])) is None
+    space = Space({"kind": CategoricalDistribution("ab"), "m": UNIT})
+    known = space.encode([{"kind": "a", "m": 0.1}, {"kind": "a", "m": 0.2}, {"kind": "a"}])
+    known = np.vstack([known, space.encode([{"kind": "b"}] * 20)])
+    # Of the others of its kind, as many use m as do not: the first two are told by neither.
+    X = locked(space.encode([{"kind": kind, "m": 0.5} for kind in "ab"]))
+    np.testing.assert_array_equal(Branches.of(space.columns, known, X[:0])(X), X)
+
+
+def test_branches_that_were_tried_once_each_do_not_hide_the_others() -> None:
+    space = Space(
+        {
+            "algorithm": CategoricalDistribution(["boost", "forest", "knn", "linear"]),
+            "depth": IntDistribution(1, 6),
+            "k": IntDistribution(1, 40),
+            "penalty": UNIT,
+            "trees": IntDistribution(3, 40),
+        }
+    )
+    of_boost = [{"algorithm": "boost", "depth": 1 + i % 6} for i in range(17)]
+    of_linear = [{"algorithm": "linear", "penalty": i / 10} for i in range(10)]
+    once = [{"algorithm": "forest", "trees": 9}, {"algorithm": "knn", "k": 16}]
+    known = locked(space.encode([*of_boost, *of_linear, *once]))
+    whole = {"depth": 2, "k": 9, "penalty": 0.5, "trees": 7}
+    names = ["boost", "forest", "knn", "linear"]
+    X = locked(space.encode([{"algorithm": name, **whole} for name in names]))
+    found = Branches.of(space.columns, known, X[:0])(X)
+    used = [
+        {name for name, x in zip(space.names, row, strict=True) if not np.isnan(x)}
+        for row in found
+    ]
+    uses = ["depth", "trees", "k", "penalty"]
+    assert used == [{"algorithm", own} for own in uses]
 
 
 def test_what_each_observation_does_alone_is_no_rule(rng: np.random.Generator) -> None:

@@ -20,7 +20,7 @@ def test_without_equal_losses_nothing_is_flat(rng: np.random.Generator) -> None:
     assert not plateaus.hold(X).any()
 
 
-def test_it_reaches_half_as_far_as_its_observations_are_apart() -> None:
+def test_two_observations_reach_half_as_far_as_they_are_apart() -> None:
     plateaus = Plateaus.of(column(0.4, 0.6), column(1.0, 1.0), ONE)
     x = column(0.29, 0.31, 0.49, 0.69, 0.71)
     assert plateaus.hold(x).tolist() == [False, True, True, True, False]
@@ -36,6 +36,15 @@ def test_one_more_equal_loss_makes_it_larger() -> None:
     three = Plateaus.of(column(0.4, 0.5, 0.8), column(1.0, 1.0, 1.0), ONE)
     assert not two.hold(column(0.7))[0]
     assert three.hold(column(0.7))[0]
+
+
+def test_a_search_along_it_takes_steps_that_grow() -> None:
+    x = [0.5, 0.5001]
+    while x[-1] < 1.0:
+        plateaus = Plateaus.of(column(*x), column(*[1.0] * len(x)), ONE)
+        grid = np.linspace(x[-1], x[-1] + 1.0, 200_001)[:, None]
+        x.append(float(grid[~plateaus.hold(grid)][0, 0]))  # next to it, as a search would
+    assert len(x) < 14  # steps in proportion to its size take 23
 
 
 def test_losses_are_equal_where_all_objectives_are() -> None:

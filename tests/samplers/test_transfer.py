@@ -461,3 +461,25 @@ def test_another_scale_is_taken_only_if_it_is_clearly_better() -> None:
     few = [(Scaled(y[:k], -y[:k]), Scaled(y[:k], y[:k])) for k in (4, 5)]
     taken = [_best_on_its_scale(pair) for pair in few]  # type: ignore[arg-type]
     assert taken == [few[0][0], few[1][1]]  # fewer than five say nothing
+
+
+def test_trials_that_start_before_the_next_result_share_the_fit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    n_fits = 0
+
+    def counted(*args: Any) -> Any:
+        nonlocal n_fits
+        n_fits += 1
+        return inform(*args)
+
+    monkeypatch.setattr("metatpe.samplers.transfer.inform", counted)
+    study = new_study(TransferSampler([past_study(bowl, space=SQUARE)], seed=0))
+    evaluate(study, 8, space=SQUARE, losses=bowl)
+    n_fits = 0
+    params = asked(study, 4)
+    assert n_fits == 2  # one for each objective
+    assert len({tuple(own.values()) for own in params}) == 4
+    study.tell(study.trials[-1].number, bowl(params[-1]))
+    asked(study, 1)
+    assert n_fits == 4

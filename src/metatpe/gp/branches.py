@@ -4,15 +4,16 @@ An objective that asks for `momentum` only where `optimizer` is sgd leaves it ou
 observation has no value there. A candidate has one in every column. Unless those that it will not
 use are left out too, the model takes it for something new, however often it was evaluated.
 
-Whether column t will be used is learned from the observations: as in most of the nearest ones,
+Whether column t is used is decided by one discrete column c, as most of those with the same value
+there do; a missing value is a value like any other, so that a branch within a branch needs no
+second mechanism. Of the columns before t it is the one that tells the fewest observations wrongly,
 
-    nearest = those with the largest sum_j w_j [x_j = x_ij]         j the discrete columns before t
-    w_j     = how often column j alone tells whether an observation uses t, beyond what is usual
+    wrong(c) = observations i whose use of t is not that of most others with x_jc = x_ic
 
-each observation judged by the others, if one agrees with it; two missing values are equal. Before
-t are the columns that nearly all observations use, and those that are used more often and were
-learned. A candidate keeps its value where the nearest do not tell it for 95 % of the observations,
-or where it agrees with none of them.
+where those that are alone with their value do not count: the first of a branch says nothing for
+or against a column. Before t are the columns that nearly all observations use, and those that are
+used more often and were learned. A candidate keeps its value where no column tells t rightly for
+95 % of the observations and better than what is usual, or where no observation has its value of c.
 
 Shapes: X (n, d), NaN where a parameter was not used; candidates (C, d).
 """
@@ -20,6 +21,7 @@ Shapes: X (n, d), NaN where a parameter was not used; candidates (C, d).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,27 +31,26 @@ _MAX_OBSERVATIONS = 300  # as many of each branch: one that was left long ago is
 _SURE = 0.95
 
 
+class _Rule(NamedTuple):
+    """Where a column is not used."""
+
+    column: int
+    decider: int  # the column that decides
+    without: Ints  # its cells in which the column is not used
+
+
 @dataclass(frozen=True, eq=False)
 class Branches:
-    """What the observations of a study tell about the parameters that are used."""
+    """What observations tell about the parameters that are used."""
 
     columns: Columns
-    is_used: Mask  # (n, d)
-    discrete: Ints  # (c,), which columns can tell
-    cells: Ints  # (n, c), of the observations
-    rules: list[tuple[int, Floats]]  # a column, and the weights (c,) of those that tell its use
+    rules: list[_Rule]
     taken: set[bytes] = field(default_factory=set)  # what was evaluated, or is being evaluated
 
     @classmethod
     def of(cls, columns: Columns, X: Floats, running: Floats) -> Branches:  # (n, d), (r, d)
         """Return what observations tell, and which configurations are taken."""
-        some = _some_of_each(X[~np.isnan(X).all(axis=1)])
-        is_used: Mask = ~np.isnan(some)
-        discrete = np.flatnonzero(columns.n_cells > 0)
-        if is_used.all() or not len(discrete):
-            return cls(columns, is_used, discrete, np.empty((0, 0), np.int64), [])
-        cells = _discrete_cells(columns, some, discrete)
-        branches = cls(columns, is_used, discrete, cells, _rules(cells, is_used, discrete))
+        branches = cls(columns, _rules(columns, _some_of_each(X[~np.isnan(X).all(axis=1)])))
         if branches.rules:
             branches.taken.update(map(_key, np.vstack([X, branches(running)])))
         return branches
@@ -68,51 +69,45 @@ class Branches:
         if not self.rules or not len(X):
             return X
         used = X.copy()
-        cells = _discrete_cells(self.columns, X, self.discrete)
-        for t, weights in self.rules:
-            near = np.zeros((len(X), len(self.cells)))
-            for k in np.flatnonzero(weights):
-                near += weights[k] * (cells[:, [k]] == self.cells[:, k])
-            is_unused = near.any(axis=1) & ~_is_used_nearby(near, self.is_used[:, t])
-            used[is_unused, t] = np.nan
-            cells[np.ix_(is_unused, self.discrete == t)] = -1
+        for t, c, without in self.rules:  # a decider that is left out itself is missing by now
+            used[np.isin(self.columns.cells(used[:, c], c), without), t] = np.nan
         return used
 
 
-def _rules(cells: Ints, is_used: Mask, discrete: Ints) -> list[tuple[int, Floats]]:
-    """Return the columns whose use can be told, those that are used more often first."""
-    n, n_used = len(is_used), is_used.sum(axis=0)
-    agree = (cells.T[:, :, None] == cells.T[:, None]).astype(np.float64)  # (c, n, n)
-    agree[:, np.arange(n), np.arange(n)] = 0.0  # each judged by the others
-    rules, is_before = [], n_used[discrete] >= _SURE * n
-    for t in np.argsort(-n_used, kind="stable"):
-        if 0 < n_used[t] < n:
-            weights = _column_weights(agree, is_used[:, t], is_before & (discrete != t))
-            if weights is not None:
-                rules.append((int(t), weights))
-                is_before = is_before | (discrete == t)
+def _rules(columns: Columns, X: Floats) -> list[_Rule]:  # (n, d)
+    """Return the rules that can be learned, those of columns that are used more often first."""
+    is_used: Mask = ~np.isnan(X)
+    n, n_used = len(X), is_used.sum(axis=0)
+    deciders = [int(c) for c in np.flatnonzero((columns.n_cells > 0) & (n_used >= _SURE * n))]
+    rules = []
+    for t in np.argsort(-n_used, kind="stable").tolist():
+        if not 0 < n_used[t] < n:
+            continue
+        others = [c for c in deciders if c != t]
+        rule = _rule(t, is_used[:, t], {c: columns.cells(X[:, c], c) for c in others})
+        if rule is not None:
+            rules.append(rule)
+            deciders += [t] if columns.n_cells[t] > 0 and t not in deciders else []
     return rules
 
 
-def _column_weights(
-    agree: Floats, is_used: Mask, is_before: Mask
-) -> Floats | None:  # (c, n, n), (n,)
-    """Return how much each column tells about the use of one, None where they do not tell it."""
-    usual = max(is_used.mean(), 1.0 - is_used.mean())
-    n_using, n_not = agree @ is_used, agree @ ~is_used  # (c, n), among those that agree
-    is_told = np.where(is_used, n_using > n_not, n_not > n_using) * 1.0
-    is_told[n_using + n_not == 0.0] = 0.5  # no other observation agrees
-    weights: Floats = is_before * np.maximum(is_told.mean(axis=1) - usual, 0.0)
-    near = np.einsum("c,cij->ij", weights, agree)
-    is_right = (_is_used_nearby(near, is_used) == is_used)[near.any(axis=1)]
-    return weights if len(is_right) and is_right.mean() >= _SURE else None
-
-
-def _is_used_nearby(near: Floats, is_used: Mask) -> Mask:  # (C, n), (n,) -> (C,)
-    """Return whether at least half of the nearest observations of each candidate use a column."""
-    is_nearest = near >= near.max(axis=1, keepdims=True) - 1e-9
-    is_half: Mask = is_nearest @ np.where(is_used, 1.0, -1.0) >= 0.0
-    return is_half
+def _rule(column: int, is_used: Mask, cells: dict[int, Ints]) -> _Rule | None:  # (n,), (n,) each
+    """Return the rule of one column; None where no other one tells its use."""
+    usual = min(np.count_nonzero(is_used), np.count_nonzero(~is_used))
+    found: list[tuple[int, int, _Rule]] = []
+    for c, own in cells.items():
+        values, group = np.unique(own, return_inverse=True)
+        size, n_using = np.bincount(group), np.bincount(group, weights=is_used)
+        # How many more of the others with the same value use the column than do not.
+        lead = 2.0 * (n_using[group] - is_used) - (size[group] - 1)
+        is_alone = size[group] == 1
+        n_wrong = np.count_nonzero(~is_alone & np.where(is_used, lead <= 0.0, lead >= 0.0))
+        n_alone = np.count_nonzero(is_alone)
+        n_told = len(own) - n_alone
+        if 2 * n_told >= len(own) and n_wrong < usual and n_wrong <= (1.0 - _SURE) * n_told:
+            rule = _Rule(column, c, values[2.0 * n_using < size])
+            found.append((int(n_wrong), int(n_alone), rule))
+    return min(found, key=lambda one: one[:2])[2] if found else None
 
 
 def _some_of_each(X: Floats) -> Floats:  # (n, d) -> (k, d)
@@ -121,12 +116,6 @@ def _some_of_each(X: Floats) -> Floats:  # (n, d) -> (k, d)
     n = max(5, _MAX_OBSERVATIONS // max(len(kinds), 1))
     rows = [np.flatnonzero(kind == k)[-n:] for k in range(len(kinds))]
     return X[np.sort(np.concatenate(rows))[-_MAX_OBSERVATIONS:]] if rows else X
-
-
-def _discrete_cells(
-    columns: Columns, X: Floats, which: Ints
-) -> Ints:  # (n, d) -> (n, c), -1 where missing
-    return np.stack([columns.cells(X[:, j], int(j)) for j in which], axis=1)
 
 
 def _key(row: Floats) -> bytes:

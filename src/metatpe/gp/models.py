@@ -97,6 +97,12 @@ class Observed:
         )
 
     @property
+    def key(self) -> bytes:
+        """Identifies what models are fitted to: configurations, losses and their deviations."""
+        arrays = [self.X, *(z for own in (*self.scales, *self.variances) for z in own)]
+        return b"".join(array.tobytes() for array in arrays)
+
+    @property
     def front(self) -> Floats:  # (k, d)
         """The configurations of the first front."""
         return self.X[ranks(self.y) == 0] if len(self.y) else self.X

@@ -9,11 +9,13 @@ Observations with the same losses in all objectives belong to one plateau. With 
 distance of two configurations by the length scales of the models, x is expected to lie on plateau
 g, and is no new configuration, where its nearest observation x_i is of g and
 
-    r(x, x_i) < R_g / 2,   R_g = max over i, i' of g of r(x_i, x_i')
+    r(x, x_i) < R_g n_g / 4,   R_g = max over i, i' of g of r(x_i, x_i')
 
-An observation next to the plateau that has the same losses makes R_g larger, one that has others
-bounds it. So a plateau of any size takes few evaluations, and without equal losses nothing
-changes.
+with n_g the number of observations on the plateau. An observation next to it that has the same
+losses makes R_g and n_g larger, one that has others bounds it. The factor n_g makes the steps
+grow: two observations that lie close together say nothing about the size of their plateau, and
+with steps in proportion to R_g alone the search would creep along it. So a plateau of any size
+takes few evaluations, and without equal losses nothing changes.
 
 Shapes: features (n, p); losses (n, m); scale (p,).
 """
@@ -34,7 +36,7 @@ class Plateaus:
 
     scale: Floats  # (p,), 1 / length scale of each feature
     points: Floats  # (n, p), scaled features of the observations
-    squared_radii: Floats  # (n,), (R_g / 2)^2, 0 where an observation is alone
+    squared_radii: Floats  # (n,), (R_g n_g / 4)^2, 0 where an observation is alone
 
     @classmethod
     def of(cls, features: Floats, losses: Floats, scale: Floats) -> Plateaus:
@@ -50,7 +52,8 @@ class Plateaus:
         plateau, squared = plateau.ravel(), np.zeros(len(points))
         for g in np.flatnonzero(sizes > 1):
             own = plateau == g
-            squared[own] = squared_distances(points[own], points[own]).max() / 4.0
+            largest = squared_distances(points[own], points[own]).max()
+            squared[own] = largest * (sizes[g] / 4.0) ** 2
         return cls(scale, points, squared)
 
     def hold(self, features: Floats) -> Mask:  # (C, p) -> (C,)

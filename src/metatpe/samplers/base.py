@@ -16,7 +16,7 @@ import logging
 import os
 import threading
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, Self
 from weakref import WeakKeyDictionary
@@ -277,6 +277,10 @@ class PastSampler(BaseSampler):
         """Return the portfolio for a space and objectives; `make` it the first time."""
         return self._cache.portfolios.get(key, make)
 
+    def cached_fit(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        """Return the models for a key that identifies what they are fitted to."""
+        return self._cache.fits.get(key, make)
+
     def warn_once(self, message: str) -> None:
         """Log a warning, unless it was logged before."""
         if message not in self._cache.warnings:
@@ -365,6 +369,7 @@ class _Cache:
         self.entropy: tuple[int, int] | None = None  # (process, entropy)
         self.pasts: Recent[Space, Past] = Recent(n_spaces)
         self.portfolios: Recent[tuple[Space, tuple[str, ...]], Portfolio] = Recent(_MAX_CACHED)
+        self.fits: Recent[Hashable, Any] = Recent(2)  # with the past, and without it
         self.warnings: set[str] = set()
         self._histories: WeakKeyDictionary[BaseStorage, Recent[int, History]] = WeakKeyDictionary()
         self._last_space: tuple[Mapping[str, BaseDistribution], Space] | None = None

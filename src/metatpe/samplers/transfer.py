@@ -114,7 +114,9 @@ class TransferSampler(PastSampler):
         models, is_own = past.models(moment.objective_names), self._is_without_past(moment, past)
         chosen = np.arange(0) if is_own else self._chosen(moment, past)
         study = observed(moment, models.encoder)
-        fitted = _fitted(study, models, chosen)
+        # Trials that start before the next result, and a trial that chooses again, share the fit.
+        key = (moment.space, moment.objective_names, chosen.tobytes(), study.key)
+        fitted = self.cached_fit(key, lambda: _fitted(study, models, chosen))
         reason: Reason = "own" if is_own else "weighed" if past.names else "no_past"
         weights = {} if is_own else _weights(fitted, past.names, chosen)
         if (coin := self.rng(moment.trial, "densities")).random() < self._doubt(fitted):
