@@ -105,6 +105,20 @@ def test_a_function_is_tuned_with_the_past_and_the_study_goes_on() -> None:
     assert len(study.trials) == 8
 
 
+def test_with_one_objective_the_best_trial_is_shown_instead_of_a_front() -> None:
+    Path("train.py").write_text(
+        'def objective(trial):\n    return trial.suggest_float("x", 0, 1)\n'
+    )
+    answer = tune("train.py:objective", "--trials", 5, "--seed", 0)
+    assert answer.code == 0, answer
+    assert "front" not in answer.out
+    best = study_of().best_trial
+    lines = [line for line in answer.out.splitlines() if line.startswith("trial ")]
+    assert f"trial {best.number} | {best.value:.5g} | best | " in answer.out
+    assert lines[-1].endswith(f"| best so far: {best.value:.5g} (trial {best.number})")
+    assert "Best trial\n" in "\n".join(x.strip() for x in answer.out.splitlines()) + "\n"
+
+
 def test_the_sampler_is_the_one_that_was_chosen() -> None:
     url = "sqlite:///studies.db"
     past_study(n=10, name="old", storage=url)
