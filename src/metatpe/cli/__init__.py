@@ -7,6 +7,7 @@ for SciPy.
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
@@ -14,6 +15,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 import metatpe
+from metatpe.cli.completion import mend_words
 from metatpe.text import tolerate_any_text
 
 
@@ -119,4 +121,5 @@ def command_names() -> list[str]:
 def main() -> None:
     """Run the command; Ctrl-C ends it without a traceback."""
     tolerate_any_text()
+    mend_words(os.environ)
     app()

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from metatpe.cli.completion import complete_study
 from metatpe.tuning.setup import PrunerName, SamplerChoice
 
 Words = Annotated[
@@ -15,11 +16,16 @@ Words = Annotated[
         metavar="FILE.py:FUNCTION | -- COMMAND", help="What to tune.", show_default=False
     ),
 ]
-StudyName = Annotated[str, typer.Option(help="The study to create or continue.")]
+StudyName = Annotated[
+    str, typer.Option(help="The study to create or continue.", autocompletion=complete_study)
+]
 PastNames = Annotated[
     list[str] | None,
     typer.Option(
-        "--from", metavar="STUDY", help="Past studies of the storage: names or patterns."
+        "--from",
+        metavar="STUDY",
+        help="Past studies of the storage: names or patterns.",
+        autocompletion=complete_study,
     ),
 ]
 Sampler = Annotated[
