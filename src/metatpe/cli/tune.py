@@ -157,7 +157,7 @@ def _run(tuning: Tuning, *, as_json: bool) -> None:
         tuned = tuner.run()
     _report(tuned, tuning, shown_on, as_json=as_json)
     if tuner.is_stopped:
-        view.message("stopped; the same command continues the study.")
+        view.message(_stopped_line(tuned, tuning.n_trials))
         raise typer.Exit(130)
     if not any(t.state == TrialState.COMPLETE for t in tuned.get_trials(deepcopy=False)):
         raise typer.Exit(1)
@@ -249,6 +249,14 @@ def _pruner_line(setup: Setup) -> str:
     return f"pruner: {name}, learning curves of {counted(setup.n_curves, 'past study')}"
 
 
+def _stopped_line(study: Study, n_trials: int) -> str:
+    trials = study.get_trials(deepcopy=False)
+    n_waiting = sum(t.state == TrialState.WAITING for t in trials)
+    first = f", starting with {counted(n_waiting, 'enqueued configuration')}" if n_waiting else ""
+    n = f"{sum(is_done(t) for t in trials)} of {counted(n_trials, 'trial')}"
+    return f"stopped after {n}; the same command continues the study{first}."
+
+
 def row_of(trial: FrozenTrial, study: Study, front: Set[int]) -> list[str]:
     """Return values (or the error), whether it is one of the best, how it was chosen, weights."""
     is_best = "best" if len(study.directions) == 1 else "on the front"
@@ -304,6 +312,10 @@ def _report(study: Study, tuning: Tuning, shown_on: Console, *, as_json: bool) -
             "pruned": states.count(TrialState.PRUNED),
         }
         print_json({"study": tuning.study, **counts, "front": best})
+        return
+    if not front:
+        is_any = any(t.state == TrialState.COMPLETE for t in trials)
+        shown_on.print(f"No trial {'satisfies the constraints' if is_any else 'was completed'}.")
         return
     rows = []
     for trial in front:

@@ -12,11 +12,12 @@ any more ends, and the others go on.
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import tempfile
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from multiprocessing.connection import wait
 from pathlib import Path
@@ -110,7 +111,8 @@ class Tuner:
                     storage = PatientStorage(self._tuning.storage, self._patience, create=True)
                     study = open_study(self._tuning, storage, self.setup.sampler)
             except BaseException:
-                end_workers(self._workers)
+                with _undisturbed():
+                    end_workers(self._workers)
                 raise
             self._patience.seconds = self._tuning.patience
             with study_errors(self._tuning.storage, self._tuning.study, doing="tuned"):
@@ -136,13 +138,15 @@ class Tuner:
                     self._attempt(partial(self._hear, worker, study, given))
         except KeyboardInterrupt:
             self.is_stopped = True
+            self._remarks.say("stopping the running trials ...")
         except HopelessError:
             is_hopeless = True
             raise
         finally:
-            end_workers(self._workers)
-            self._turn.give_back()
-            self._attempt(partial(self._leave, study, is_hopeless=is_hopeless))
+            with _undisturbed():
+                end_workers(self._workers)
+                self._turn.give_back()
+                self._attempt(partial(self._leave, study, is_hopeless=is_hopeless))
         if self._trouble is not None and not self.is_stopped:
             raise self._trouble
 
@@ -299,6 +303,13 @@ class Tuner:
             )
             return
         say_stored(clear(study, self._id), self._remarks.say)
+
+
+@contextlib.contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Ignore more signals to stop: a run that is stopped needs seconds to put trials in order."""
+    with handling(signal.SIGINT, signal.SIG_IGN), handling(signal.SIGTERM, signal.SIG_IGN):
+        yield
 
 
 def _dismiss(workers: Sequence[WorkerProcess]) -> None:
