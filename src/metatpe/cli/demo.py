@@ -24,8 +24,10 @@ def demo(
     out: Annotated[Path, typer.Option(help="Folder for the SQLite file and the picture.")] = Path(
         "metatpe-demo"
     ),
-    trials: Annotated[int, typer.Option(min=1, help="Trials of the new task.")] = 50,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the run.")] = 0,
+    trials: Annotated[int, typer.Option(min=1, help="Number of trials with each sampler.")] = 50,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Seed of the past studies and the samplers.")
+    ] = 0,
 ) -> None:
     """Tune a real task with past studies, without them, and with Optuna's TPE.
 

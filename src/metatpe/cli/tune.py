@@ -8,7 +8,7 @@ If the exit code is not 0, the trial has failed, and the end of the output is st
 
 Trials that are unlikely to end among the best are stopped early, if they report intermediate
 values. A function calls `trial.report` and `trial.should_prune`. For a command, `--report`
-describes the lines of its output that have the values: `{value}` is a number (once per objective),
+describes the lines of its output that contain them: `{value}` is a number (once per objective),
 `{step}` an integer, `{}` any text. Without `{step}` the lines are counted. A command that is
 stopped is terminated, and killed after 5 s; its trial is pruned and keeps the values. The command
 must not buffer its output. Buffering is switched off for Python; other programs may have to flush.

@@ -39,9 +39,9 @@ Sampler = Annotated[
 Pruner = Annotated[
     PrunerName,
     typer.Option(
-        help="What stops trials early. `transfer` (TransferPruner) judges by the learning curves "
-        "of past studies and of the study itself; `median`, `halving` and `hyperband` are those "
-        "of Optuna."
+        help="The pruner, which stops trials early. `transfer` (TransferPruner) uses the learning "
+        "curves of past studies and of the study itself; `median`, `halving` and `hyperband` are "
+        "Optuna's."
     ),
 ]
 Report = Annotated[
