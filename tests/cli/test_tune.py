@@ -105,6 +105,20 @@ def test_a_function_is_tuned_with_the_past_and_the_study_goes_on() -> None:
     assert len(study.trials) == 8
 
 
+def test_with_one_objective_the_best_trial_is_shown_instead_of_a_front() -> None:
+    Path("train.py").write_text(
+        'def objective(trial):\n    return trial.suggest_float("x", 0, 1)\n'
+    )
+    answer = tune("train.py:objective", "--trials", 5, "--seed", 0)
+    assert answer.code == 0, answer
+    assert "front" not in answer.out
+    best = study_of().best_trial
+    lines = [line for line in answer.out.splitlines() if line.startswith("trial ")]
+    assert f"trial {best.number} | {best.value:.5g} | best | " in answer.out
+    assert lines[-1].endswith(f"| best so far: {best.value:.5g} (trial {best.number})")
+    assert "Best trial\n" in "\n".join(x.strip() for x in answer.out.splitlines()) + "\n"
+
+
 def test_the_sampler_is_the_one_that_was_chosen() -> None:
     url = "sqlite:///studies.db"
     past_study(n=10, name="old", storage=url)
@@ -255,7 +269,12 @@ def test_a_study_that_was_stopped_goes_on_with_what_was_being_evaluated(
         os.killpg(command.pid, number)
         answer = ended(command)
     assert answer.code == 130, answer
-    assert "stopped; the same command continues the study." in answer.out
+    last = (
+        "stopped after 0 of 100 trials; the same command continues the study, "
+        "starting with 2 enqueued configurations."
+    )
+    assert answer.out.splitlines()[-1] == last
+    assert "Best trial" not in answer.out
     assert "Traceback" not in answer.err
     study = study_of()
     assert states(study) == ["FAIL", "FAIL", "WAITING", "WAITING"]
@@ -268,6 +287,28 @@ def test_a_study_that_was_stopped_goes_on_with_what_was_being_evaluated(
     assert tune("--trials", 3, *what).code == 0
     assert states(study) == ["FAIL", "FAIL", "COMPLETE", "COMPLETE", "COMPLETE"]
     assert [t.params for t in study.trials[2:4]] == [t.params for t in study.trials[:2]]
+
+
+def test_more_ctrl_c_while_a_run_stops_leave_no_trial_behind() -> None:
+    Path("train.py").write_text(
+        "import signal, sys, time\n"
+        "signal.signal(signal.SIGTERM, lambda *_: (time.sleep(1.5), sys.exit(1)))\n"
+        "time.sleep(3600)\n"
+    )
+    what = ("--", sys.executable, "train.py", "{x:float:0:1}", "{y:float:0:1}")
+    with running("tune", *NEW, *what) as command:
+        while n_running() < 1:
+            assert command.poll() is None, command.communicate()
+            time.sleep(0.2)
+        time.sleep(2)  # until the command has its handler
+        for _ in range(3):
+            os.killpg(command.pid, signal.SIGINT)
+            time.sleep(0.3)
+        answer = ended(command)
+    assert answer.code == 130, answer
+    assert "stopping the running trials" in answer.out
+    assert "Traceback" not in answer.err
+    assert states(study_of()) == ["FAIL", "WAITING"]
 
 
 def n_running() -> int:

@@ -118,6 +118,20 @@ def test_values_are_kept_without_a_pruner() -> None:
         assert len(trial.intermediate_values) == 12
 
 
+def test_a_pattern_that_matches_no_line_is_mentioned_once() -> None:
+    answer = tune("--report", "Step {step}: {value}", "--jobs", 2, "--trials", 4)
+    assert answer.code == 0, answer
+    (line,) = (x for x in answer.out.splitlines() if "--report" in x)
+    assert line.startswith("--report 'Step {step}: {value}' matches no line of the output")
+    assert "'epoch " in line
+
+
+def test_a_pattern_that_matches_is_not_mentioned() -> None:
+    answer = tune(*REPORT, "--pruner", "none", "--trials", 1)
+    assert answer.code == 0, answer
+    assert "--report" not in answer.out
+
+
 @pytest.mark.slow
 def test_a_function_that_reports_is_pruned_as_well() -> None:
     past_with_curves()

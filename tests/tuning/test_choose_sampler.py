@@ -37,10 +37,10 @@ def test_it_is_the_one_that_is_named(sampler: SamplerChoice) -> None:
 def test_a_long_study_is_for_the_fast_sampler() -> None:
     assert choose_sampler(tuning(1000), None)[0] == "transfer"
     name, why = choose_sampler(tuning(1001), None)
-    assert (name, why) == ("meta-tpe", "the study is to have more than 1000 trials")
+    assert (name, why) == ("meta-tpe", "because the study will have more than 1000 trials")
 
 
 def test_evaluations_that_are_faster_than_suggestions_are_for_the_fast_sampler() -> None:
     name, why = choose_sampler(tuning(), timed_study(0.02))
-    assert (name, why) == ("meta-tpe", "an evaluation takes 0.02 s, less than a suggestion")
+    assert (name, why) == ("meta-tpe", "because a trial takes only 0.02 s")
     assert choose_sampler(tuning(), timed_study(0.02, n=4))[0] == "transfer"  # too few to tell

@@ -8,7 +8,7 @@ import pytest
 
 from metatpe import TransferPruner
 from metatpe.tuning.objective import parse
-from metatpe.tuning.reports import ReportPattern, Reports
+from metatpe.tuning.reports import ReportPattern, Reports, mismatch
 
 
 @pytest.mark.parametrize(
@@ -117,3 +117,30 @@ def test_several_objectives_are_reported(tmp_path: Path) -> None:
     assert not reports.is_stopped()
     stored = study.trials[0].system_attrs
     assert stored == {"metatpe:report:1": [0.5, 3.0], "metatpe:report:2": [0.4, 2.0]}
+
+
+def said(tmp_path: Path, out: str, err: str = "") -> str:
+    (tmp_path / "out").write_text(out)
+    (tmp_path / "err").write_text(err)
+    pattern = ReportPattern.parse("epoch {step} loss {value}")
+    return mismatch(pattern, tmp_path / "out", tmp_path / "err")
+
+
+def test_a_pattern_that_matches_nothing_is_named_with_the_line_most_like_it(
+    tmp_path: Path,
+) -> None:
+    sentence = said(tmp_path, "reading data\nEpoch 1: loss=0.5\nEpoch 2: loss=0.4\n0.4\n")
+    assert sentence == (
+        "--report 'epoch {step} loss {value}' matches no line of the output, so no trial is "
+        "stopped early; a line of the output is 'Epoch 1: loss=0.5'."
+    )
+
+
+def test_lines_on_standard_error_are_named_as_such(tmp_path: Path) -> None:
+    sentence = said(tmp_path, "0.4\n", "epoch 1 loss 0.5\n")
+    assert sentence.endswith("'epoch 1 loss 0.5' is on stderr, but only stdout is read.")
+
+
+def test_a_long_line_is_cut_and_control_characters_are_escaped(tmp_path: Path) -> None:
+    assert said(tmp_path, "x" * 5000).endswith(f"'{'x' * 100}…'.")
+    assert r"'\x1b[31mred'" in said(tmp_path, "\x1b[31mred\n")

@@ -7,6 +7,7 @@ for SciPy.
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
@@ -14,6 +15,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 import metatpe
+from metatpe.cli.completion import mend_words
 from metatpe.text import tolerate_any_text
 
 
@@ -99,7 +101,7 @@ _bench = typer.Typer(
 @app.callback(invoke_without_command=True)
 def _root(
     version: Annotated[
-        bool, typer.Option("--version", help="Print the version and stop.")
+        bool, typer.Option("--version", help="Print the version and exit.")
     ] = False,
 ) -> None:
     if version:
@@ -119,4 +121,5 @@ def command_names() -> list[str]:
 def main() -> None:
     """Run the command; Ctrl-C ends it without a traceback."""
     tolerate_any_text()
+    mend_words(os.environ)
     app()

@@ -12,6 +12,7 @@ import typer
 from optuna.study import Study
 
 from metatpe.cli.common import Storage, load_stored, load_study, need, plain_failures
+from metatpe.cli.completion import complete_study
 from metatpe.past.read.storage import open_storage, plain_errors
 from metatpe.past.read.studies import study_names
 from metatpe.report import html_report, markdown_report
@@ -27,7 +28,12 @@ class Format(Enum):
 
 
 def report(
-    study: Annotated[str, typer.Argument(metavar="STUDY", help="The study to report on.")],
+    study: Annotated[
+        str,
+        typer.Argument(
+            metavar="STUDY", help="The study to report on.", autocompletion=complete_study
+        ),
+    ],
     storage: Storage,
     out: Annotated[
         Path | None,
@@ -40,6 +46,7 @@ def report(
             metavar="STUDY",
             help="More past studies to compare with, as names or patterns. The past studies of "
             "the sampler are included anyway if the storage has them.",
+            autocompletion=complete_study,
         ),
     ] = None,
     without: Annotated[
@@ -47,6 +54,7 @@ def report(
         typer.Option(
             metavar="STUDY",
             help="Studies of the same problem without past studies, to measure the trials saved.",
+            autocompletion=complete_study,
         ),
     ] = None,
     as_: Annotated[

@@ -39,6 +39,7 @@ from metatpe.cli.common import (
     print_json,
     table_of,
 )
+from metatpe.cli.completion import complete_study
 from metatpe.cli.tasks import parse_default
 from metatpe.past.known import Past
 from metatpe.past.portfolio import Member, joined_space, portfolio
@@ -72,6 +73,7 @@ PastStudies = Annotated[
         "--from",
         metavar="STUDY",
         help="Past studies of the storage: names or patterns; all if none.",
+        autocompletion=complete_study,
     ),
 ]
 Number = Annotated[int, typer.Option("--k", "-n", min=1, help="How many configurations.")]
@@ -81,7 +83,11 @@ Ranges = Annotated[
 Mass = Annotated[float, typer.Option(help="Share of the good trials that a range holds.")]
 RunningStudy = Annotated[
     str | None,
-    typer.Option(metavar="STUDY", help="Print the next configurations of this study instead."),
+    typer.Option(
+        metavar="STUDY",
+        help="Print the next configurations of this study instead.",
+        autocompletion=complete_study,
+    ),
 ]
 OfStudy = Annotated[
     SamplerName, typer.Option(help="The sampler of `--study`, as in `metatpe tune`.")
@@ -92,6 +98,7 @@ Enqueue = Annotated[
     typer.Option(
         metavar="STUDY",
         help="Enqueue the configurations in this study, which is created if needed.",
+        autocompletion=complete_study,
     ),
 ]
 CsvFile = Annotated[

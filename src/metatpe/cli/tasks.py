@@ -32,6 +32,7 @@ from metatpe.cli.common import (
     say,
     table_of,
 )
+from metatpe.cli.completion import complete_study
 from metatpe.past.read.frames import Column, read_csv
 from metatpe.past.read.infer import Given, candidates, parse_parameter, parse_value
 from metatpe.past.read.space_file import read_space
@@ -53,7 +54,10 @@ MAX_ROWS = 20_000  # above, a relational storage takes minutes
 _WIDE = 10  # studies; above, a matrix does not fit a terminal
 
 Names = Annotated[
-    list[str] | None, typer.Argument(metavar="STUDY", help="Names or patterns; all if none.")
+    list[str] | None,
+    typer.Argument(
+        metavar="STUDY", help="Names or patterns; all if none.", autocompletion=complete_study
+    ),
 ]
 
 
@@ -69,6 +73,7 @@ def tasks(
             metavar="STUDY | FILE.py:FUNCTION | FILE",
             help="Compare with a study of the storage, an objective (`train.py:objective`), or a "
             "file with one parameter per line, such as `lr:log:1e-5:1e-1`.",
+            autocompletion=complete_study,
         ),
     ] = None,
     default: Defaults = None,

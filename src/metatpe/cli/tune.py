@@ -8,7 +8,7 @@ If the exit code is not 0, the trial has failed, and the end of the output is st
 
 Trials that are unlikely to end among the best are stopped early, if they report intermediate
 values. A function calls `trial.report` and `trial.should_prune`. For a command, `--report`
-describes the lines of its output that have the values: `{value}` is a number (once per objective),
+describes the lines of its output that contain them: `{value}` is a number (once per objective),
 `{step}` an integer, `{}` any text. Without `{step}` the lines are counted. A command that is
 stopped is terminated, and killed after 5 s; its trial is pruned and keeps the values. The command
 must not buffer its output. Buffering is switched off for Python; other programs may have to flush.
@@ -157,7 +157,7 @@ def _run(tuning: Tuning, *, as_json: bool) -> None:
         tuned = tuner.run()
     _report(tuned, tuning, shown_on, as_json=as_json)
     if tuner.is_stopped:
-        view.message("stopped; the same command continues the study.")
+        view.message(_stopped_line(tuned, tuning.n_trials))
         raise typer.Exit(130)
     if not any(t.state == TrialState.COMPLETE for t in tuned.get_trials(deepcopy=False)):
         raise typer.Exit(1)
@@ -176,6 +176,7 @@ class _View:
         self._tuning = tuning
         self._console = shown_on
         self._live: Live | None = None
+        self._has_one_objective = False
         self._last: list[FrozenTrial] = []
         self._n_failed = 0
         self._n_finished = 0
@@ -189,6 +190,7 @@ class _View:
         if not isinstance(setup.tuning.objective, Command) or setup.tuning.objective.report:
             self.message(_pruner_line(setup))
         directions, names = setup.objectives
+        self._has_one_objective = len(directions) == 1
         named = [f"{way} {name}" for way, name in zip(directions, names, strict=False)]
         self.message(f"objectives: {', '.join(named or directions)}")
         for remark in setup.left_out:
@@ -221,19 +223,21 @@ class _View:
         self._n_finished += 1
         self._n_failed += trial.state == TrialState.FAIL
         self._last = [*self._last, trial][-_ROWS:]
-        front = {t.number for t in front_of(study)}
+        best = front_of(study)
+        front = {t.number for t in best}
         if self._live is not None:
             rows = [[str(t.number), *row_of(t, study, front)] for t in self._last]
-            self._live.update(self._table(rows, len(front)), refresh=True)
+            self._live.update(self._table(rows, _best_so_far(best, study)), refresh=True)
             return
-        cells = [cell for cell in row_of(trial, study, front) if cell]
-        self.message(" | ".join([f"trial {trial.number}", *cells, f"front of {len(front)}"]))
+        cells = [*row_of(trial, study, front), _best_so_far(best, study)]
+        self.message(" | ".join([f"trial {trial.number}", *filter(None, cells)]))
 
-    def _table(self, rows: Sequence[Sequence[str]] = (), n_front: int = 0) -> Group:
-        columns = ("trial", "values", "front", "chosen", "weights")
+    def _table(self, rows: Sequence[Sequence[str]] = (), best: str = "") -> Group:
+        is_best = "best" if self._has_one_objective else "front"
+        columns = ("trial", "values", is_best, "chosen", "weights")
         table = table_of(columns, rows, Text(self._tuning.study))
         done = f"{self._n_finished} evaluated, {self._n_failed} of them failed"
-        return Group(table, Text(f"{done}; front of {n_front}; Ctrl-C stops"))
+        return Group(table, Text("; ".join(filter(None, [done, best, "Ctrl-C stops"]))))
 
 
 def _pruner_line(setup: Setup) -> str:
@@ -245,16 +249,32 @@ def _pruner_line(setup: Setup) -> str:
     return f"pruner: {name}, learning curves of {counted(setup.n_curves, 'past study')}"
 
 
+def _stopped_line(study: Study, n_trials: int) -> str:
+    trials = study.get_trials(deepcopy=False)
+    n_waiting = sum(t.state == TrialState.WAITING for t in trials)
+    first = f", starting with {counted(n_waiting, 'enqueued configuration')}" if n_waiting else ""
+    n = f"{sum(is_done(t) for t in trials)} of {counted(n_trials, 'trial')}"
+    return f"stopped after {n}; the same command continues the study{first}."
+
+
 def row_of(trial: FrozenTrial, study: Study, front: Set[int]) -> list[str]:
-    """Return values (or the error), whether it is on the front, how it was chosen, and weights."""
+    """Return values (or the error), whether it is one of the best, how it was chosen, weights."""
+    is_best = "best" if len(study.directions) == 1 else "on the front"
     record = record_of(trial)
     largest = list(record.weights.items())[:_N_WEIGHTS] if record else []
     return [
         _values(trial, study),
-        "on the front" if trial.number in front else "",
+        is_best if trial.number in front else "",
         described(record) if record else "enqueued",
         ", ".join(f"{name} {weight:.2f}" for name, weight in largest),
     ]
+
+
+def _best_so_far(best: Sequence[FrozenTrial], study: Study) -> str:
+    """Return the best value of one objective, or the size of the front of several."""
+    if len(study.directions) > 1:
+        return f"front of {len(best)}"
+    return f"best so far: {_values(best[0], study)} (trial {best[0].number})" if best else ""
 
 
 def _values(trial: FrozenTrial, study: Study) -> str:
@@ -293,9 +313,13 @@ def _report(study: Study, tuning: Tuning, shown_on: Console, *, as_json: bool) -
         }
         print_json({"study": tuning.study, **counts, "front": best})
         return
+    if not front:
+        is_any = any(t.state == TrialState.COMPLETE for t in trials)
+        shown_on.print(f"No trial {'satisfies the constraints' if is_any else 'was completed'}.")
+        return
     rows = []
     for trial in front:
         params = ", ".join(f"{name}={value_text(v)}" for name, v in trial.params.items())
         rows.append((str(trial.number), _values(trial, study), params))
-    title = f"Best trials ({len(front)})"
+    title = "Best trial" if len(front) == 1 else f"Best trials ({len(front)})"
     shown_on.print(table_of(("trial", "values", "configuration"), rows, title))

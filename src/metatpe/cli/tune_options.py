@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from metatpe.cli.completion import complete_study
 from metatpe.tuning.setup import PrunerName, SamplerChoice
 
 Words = Annotated[
@@ -15,11 +16,16 @@ Words = Annotated[
         metavar="FILE.py:FUNCTION | -- COMMAND", help="What to tune.", show_default=False
     ),
 ]
-StudyName = Annotated[str, typer.Option(help="The study to create or continue.")]
+StudyName = Annotated[
+    str, typer.Option(help="The study to create or continue.", autocompletion=complete_study)
+]
 PastNames = Annotated[
     list[str] | None,
     typer.Option(
-        "--from", metavar="STUDY", help="Past studies of the storage: names or patterns."
+        "--from",
+        metavar="STUDY",
+        help="Past studies of the storage: names or patterns.",
+        autocompletion=complete_study,
     ),
 ]
 Sampler = Annotated[
@@ -33,9 +39,9 @@ Sampler = Annotated[
 Pruner = Annotated[
     PrunerName,
     typer.Option(
-        help="What stops trials early. `transfer` (TransferPruner) judges by the learning curves "
-        "of past studies and of the study itself; `median`, `halving` and `hyperband` are those "
-        "of Optuna."
+        help="The pruner, which stops trials early. `transfer` (TransferPruner) uses the learning "
+        "curves of past studies and of the study itself; `median`, `halving` and `hyperband` are "
+        "Optuna's."
     ),
 ]
 Report = Annotated[

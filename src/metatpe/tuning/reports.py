@@ -10,6 +10,7 @@ more, and {{ and }} are braces.
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -25,6 +26,8 @@ _VALUE = r"([-+]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|nan|inf(?:inity)?))(?!\
 _STEP = r"(?P<step>\d{1,9})(?!\w)"  # databases store no larger steps
 _MAX_LINE = 4000  # characters that are compared; a pattern with several {} is slow on longer ones
 _MAX_READ = 1_000_000  # bytes at a time
+_MAX_COMPARED = 200  # lines, of which the one most like the pattern is shown
+_MAX_SHOWN = 100  # characters of it
 _EXAMPLE = "write for example --report 'epoch {step} loss {value}'"
 
 
@@ -137,6 +140,41 @@ class Reports:
                 self._steps.add(step)
                 record_values(self._trial, found[1], step)
                 yield step
+
+
+def mismatch(pattern: ReportPattern, out: Path, err: Path) -> str:
+    """Return a sentence about a pattern that no line of a command's output matches.
+
+    Args:
+        pattern: The pattern.
+        out: The file with the command's standard output.
+        err: The file with its standard error, which is not read for values.
+    """
+    begin = (
+        f"--report {pattern.text!r} matches no line of the output, so no trial is stopped early"
+    )
+    for line in _first_lines(err):
+        if pattern.find(line):
+            return f"{begin}: {_shown(line)} is on stderr, but only stdout is read."
+    lines = _first_lines(out)
+    nearest = max(lines, key=lambda line: _likeness(line, pattern.text), default="")
+    return f"{begin}; a line of the output is {_shown(nearest)}."
+
+
+def _first_lines(path: Path) -> list[str]:
+    with path.open("rb") as file:
+        lines = re.split(rb"[\r\n]+", file.read(_MAX_READ))
+    return [line.decode("utf-8", "replace") for line in lines if line.strip()][:_MAX_COMPARED]
+
+
+def _shown(line: str) -> str:
+    text = line.strip()
+    return repr(text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…")
+
+
+def _likeness(line: str, pattern: str) -> float:
+    compared = line.lower()[:_MAX_SHOWN], pattern.lower()
+    return difflib.SequenceMatcher(None, *compared).ratio()
 
 
 class _Lines:

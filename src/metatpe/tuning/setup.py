@@ -144,12 +144,12 @@ def choose_sampler(tuning: Tuning, known: Study | None) -> tuple[SamplerName, st
     if tuning.sampler != "auto":
         return tuning.sampler, "as asked for"
     if tuning.n_trials > _LONG:
-        return "meta-tpe", f"the study is to have more than {_LONG} trials"
+        return "meta-tpe", f"because the study will have more than {_LONG} trials"
     trials = known.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)) if known else []
     seconds = [t.duration.total_seconds() for t in trials if t.duration is not None]
     if len(seconds) >= _MIN_TIMED and median(seconds) < _FAST:
-        return "meta-tpe", f"an evaluation takes {median(seconds):.2g} s, less than a suggestion"
-    return "transfer", "it makes the most of each evaluation"
+        return "meta-tpe", f"because a trial takes only {median(seconds):.2g} s"
+    return "transfer", "which gets the most out of each trial"
 
 
 def _like_the_past(tuning: Tuning) -> Tuning:

@@ -12,11 +12,12 @@ any more ends, and the others go on.
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import tempfile
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from multiprocessing.connection import wait
 from pathlib import Path
@@ -26,6 +27,7 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
 from metatpe.past.read.storage import StorageError, open_storage, plain_errors, study_errors
+from metatpe.study.trials import curve_of
 from metatpe.tuning.claims import (
     Turn,
     end,
@@ -35,12 +37,14 @@ from metatpe.tuning.claims import (
     withdraw,
 )
 from metatpe.tuning.hope import FirstTrials, HopelessError
+from metatpe.tuning.objective import Command
 from metatpe.tuning.outcome import restore
 from metatpe.tuning.owner import SIGN_OF_LIFE, owners_of
 from metatpe.tuning.patience import Patience, PatientStorage
 from metatpe.tuning.process import WorkerProcess, end_workers, handling
 from metatpe.tuning.recovery import clear, recover, say_stored
 from metatpe.tuning.remarks import Remarks
+from metatpe.tuning.reports import mismatch
 from metatpe.tuning.running import ending
 from metatpe.tuning.setup import Tuning, open_study, prepare
 from metatpe.tuning.worker import (
@@ -86,6 +90,7 @@ class Tuner:
         self._trouble: StorageError | None = None  # then no trial is begun any more
         self._n_early_deaths = 0
         self._first_trials = FirstTrials()
+        self._is_report_checked = False
         self._next_sign = 0.0
         self.is_stopped = False
 
@@ -106,7 +111,8 @@ class Tuner:
                     storage = PatientStorage(self._tuning.storage, self._patience, create=True)
                     study = open_study(self._tuning, storage, self.setup.sampler)
             except BaseException:
-                end_workers(self._workers)
+                with _undisturbed():
+                    end_workers(self._workers)
                 raise
             self._patience.seconds = self._tuning.patience
             with study_errors(self._tuning.storage, self._tuning.study, doing="tuned"):
@@ -132,13 +138,15 @@ class Tuner:
                     self._attempt(partial(self._hear, worker, study, given))
         except KeyboardInterrupt:
             self.is_stopped = True
+            self._remarks.say("stopping the running trials ...")
         except HopelessError:
             is_hopeless = True
             raise
         finally:
-            end_workers(self._workers)
-            self._turn.give_back()
-            self._attempt(partial(self._leave, study, is_hopeless=is_hopeless))
+            with _undisturbed():
+                end_workers(self._workers)
+                self._turn.give_back()
+                self._attempt(partial(self._leave, study, is_hopeless=is_hopeless))
         if self._trouble is not None and not self.is_stopped:
             raise self._trouble
 
@@ -228,6 +236,7 @@ class Tuner:
                 self._begin(worker, study)
             case Finished(number):
                 self._end_trial(number, study)
+                self._check_report(number, study, given.folder)
 
     def _end_trial(self, number: int, study: Study) -> None:
         """Show a trial that has ended; stop if the first ones fail in the same way."""
@@ -235,6 +244,19 @@ class Tuner:
         self._finished(trial, study)
         if not self._tuning.keep_going:
             self._first_trials.add(trial)
+
+    def _check_report(self, number: int, study: Study, folder: Path) -> None:
+        """Say so if the first command that has ended well printed no line as in --report."""
+        objective = self._tuning.objective
+        if self._is_report_checked or not isinstance(objective, Command) or not objective.report:
+            return
+        trial = study.get_trials(deepcopy=False)[number]
+        if trial.state == TrialState.FAIL:
+            return  # it may have ended before the first such line
+        self._is_report_checked = True
+        if not curve_of(trial, study.directions):
+            files = (folder / f"{number}.{end}" for end in ("out", "err"))
+            self._remarks.say(mismatch(objective.report, *files))
 
     def _bury(self, worker: WorkerProcess, study: Study) -> None:
         """Take note that a worker has ended, and replace it if it died."""
@@ -281,6 +303,13 @@ class Tuner:
             )
             return
         say_stored(clear(study, self._id), self._remarks.say)
+
+
+@contextlib.contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Ignore more signals to stop: a run that is stopped needs seconds to put trials in order."""
+    with handling(signal.SIGINT, signal.SIG_IGN), handling(signal.SIGTERM, signal.SIG_IGN):
+        yield
 
 
 def _dismiss(workers: Sequence[WorkerProcess]) -> None:

@@ -30,6 +30,7 @@ from optuna.study import Study
 from optuna.trial import Trial, TrialState
 
 from metatpe.past.read.storage import StorageError, study_errors
+from metatpe.study.access import is_enqueued
 from metatpe.study.record import MAX_CHARACTERS
 from metatpe.text import tolerate_any_text
 from metatpe.tuning.objective import (
@@ -150,6 +151,7 @@ def _serve(connection: Connection, objective: Function | Command, given: Open) -
             return
         with study_errors(given.storage, given.study, doing="tuned"):
             trial = study.ask()
+            _choose(trial)
         connection.send(Asked(trial.number))
         if not connection.recv():
             continue
@@ -158,6 +160,15 @@ def _serve(connection: Connection, objective: Function | Command, given: Open) -
             outcome = _evaluate(trial, objective, output, given, owner)
             _store(study, outcome, output)
         connection.send(Finished(trial.number))
+
+
+def _choose(trial: Trial) -> None:
+    """Choose the configuration while it is this worker's turn, so that the next one knows it.
+
+    Optuna itself waits until the objective asks for a parameter.
+    """
+    if not is_enqueued(trial.study.get_trials(deepcopy=False)[trial.number]):
+        _ = trial.relative_params
 
 
 def _evaluate(
