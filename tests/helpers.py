@@ -42,7 +42,7 @@ with warnings.catch_warnings():
         "choices": CategoricalDistribution(("adam", "sgd", "lion")),
         "mixed choices": CategoricalDistribution((None, "a", 2, 2.5, False, NAN)),
         "truth": CategoricalDistribution((True, False)),
-        "many choices": CategoricalDistribution(tuple(range(100, 140))),
+        "many choices": CategoricalDistribution([f"c{i}" for i in range(40)]),
         "one float": FloatDistribution(0.3, 0.3),
         "one log float": FloatDistribution(0.3, 0.3, log=True),
         "one stepped float": FloatDistribution(0.5, 0.9, step=1.0),

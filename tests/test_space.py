@@ -397,9 +397,44 @@ def test_numbers_stand_between_points_and_values(rng: np.random.Generator) -> No
 @pytest.mark.parametrize("k", [1, 15, 16, 17, 256, 257, 300])
 @pytest.mark.parametrize("kind", ["int", "choice"])
 def test_every_column_is_in_one_group_of_the_layout(k: int, kind: str) -> None:
-    values = IntDistribution(0, k - 1) if kind == "int" else CategoricalDistribution(range(k))
+    values = (
+        IntDistribution(0, k - 1)
+        if kind == "int"
+        else CategoricalDistribution([f"c{i}" for i in range(k)])
+    )
     columns = Space({"x": FloatDistribution(0, 1), "k": values}).columns
     continuous, few, many = columns.layout
     assert sorted(continuous + few + many) == [0, 1]
     is_continuous = kind == "int" and k > MAX_CELLS
     assert (1 in few, 1 in many) == (k <= 16, k > 16 and not is_continuous)
+
+
+@pytest.mark.parametrize("choices", [[16, 32, 64], [0.5, 0.1, 0.01], [1, 1.5, INF]])
+def test_choices_that_are_sorted_numbers_are_the_cells_of_a_grid(choices: list[float]) -> None:
+    columns = Space({"c": CategoricalDistribution(choices)}).columns
+    assert not columns.is_categorical.any()
+    assert columns.n_cells.tolist() == [3]
+    np.testing.assert_allclose(columns.edges[0], [0, 1 / 3, 2 / 3, 1])
+
+
+@pytest.mark.parametrize(
+    "choices",
+    [
+        [32, 16, 64],
+        [16, 32],
+        [1, 2, 2, 3],
+        [1, 2, NAN],
+        [1, 2, None],
+        [False, True, 2],
+        ["1", "2", "3"],
+        range(MAX_CELLS + 1),
+    ],
+)
+def test_other_choices_have_no_order(choices: list[Any]) -> None:
+    assert Space({"c": CategoricalDistribution(choices)}).columns.is_categorical.all()
+
+
+def test_a_number_beyond_the_sorted_choices_is_none_of_them() -> None:
+    space = Space({"c": CategoricalDistribution([16, 32, 64])})
+    assert space.may_have(np.array([[0.0], [2.0], [NAN]])).all()
+    assert not space.may_have(np.array([[3.0], [0.5], [-1.0]])).any()

@@ -6,7 +6,8 @@ that a density of one means "nothing known".
     continuous    x = (t(v) - t(low)) / (t(high) - t(low)),  t = log where the distribution says so
     stepped       K cells; a linear grid has equal cells, an integer v on a log scale has the cell
                   [log(v - 1/2), log(v + 1/2)]; x is the position of v inside its cell
-    categorical   K equal cells; x is the middle of the cell of the choice
+    categorical   K equal cells; x is the middle of the cell of the choice. Choices that are
+                  sorted numbers, as 16, 32, 64, are stepped: their neighbours are alike
 
 A grid (not a categorical) of more than `MAX_CELLS` values is a continuous column that is rounded
 when it is decoded. Missing is NaN: the parameter was not used, or its value does not fit this
@@ -22,6 +23,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -175,6 +177,21 @@ class _Column:
     def is_discrete(self) -> bool:
         return self.choices is not None or 0 < self.n_values <= MAX_CELLS
 
+    @cached_property
+    def is_ordered(self) -> bool:
+        """Whether neighbouring values are alike: not for choices, unless they are sorted numbers.
+
+        People write sizes such as 16, 32, 64 as choices. Each is a cell of the same width, as in
+        an integer parameter, whatever the numbers are.
+        """
+        choices = self.choices
+        if choices is None:
+            return True
+        if not 2 < len(choices) <= MAX_CELLS or not all(map(_is_number, choices)):
+            return False
+        pairs = list(pairwise(choices))
+        return all(a < b for a, b in pairs) or all(a > b for a, b in pairs)
+
     def edges(self) -> Floats | None:
         """Return the borders of the cells, None for a continuous column."""
         if not self.is_discrete:
@@ -242,6 +259,10 @@ class _Column:
             return True
         steps = (number - self.low) / self.step
         return abs(steps - round(steps)) < 1e-8  # Optuna's own tolerance
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 @dataclass(frozen=True, eq=False)
@@ -334,7 +355,9 @@ class Space:
                 points[: sizes[j], j] if sizes[j] else column.middles()
                 for j, column in enumerate(columns)
             ),
-            is_categorical=np.array([c.choices is not None for c in columns], dtype=np.bool_),
+            is_categorical=np.array(
+                [c.choices is not None and not c.is_ordered for c in columns], dtype=np.bool_
+            ),
             repeats={
                 j: c.positions.first
                 for j, c in enumerate(columns)
@@ -373,7 +396,8 @@ class Space:
         """Return in which rows all numbers are finite or missing, and choices those there are."""
         a, is_missing = self._scales, np.isnan(numbers)
         is_choice = (numbers >= 0.0) & (numbers <= a.high) & (numbers == np.round(numbers))
-        is_fine = np.where(self.columns.is_categorical, is_choice, np.isfinite(numbers))
+        has_choices = [c.choices is not None for c in self._columns.values()]
+        is_fine = np.where(has_choices, is_choice, np.isfinite(numbers))
         return np.asarray((is_fine | is_missing).all(axis=1))
 
     def encode_numbers(self, numbers: Floats) -> Floats:  # (n, d) -> (n, d)

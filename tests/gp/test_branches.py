@@ -170,7 +170,7 @@ def test_branches_that_were_tried_once_each_do_not_hide_the_others() -> None:
 
 
 def test_what_each_observation_does_alone_is_no_rule(rng: np.random.Generator) -> None:
-    space = Space({"id": CategoricalDistribution(range(40)), "m": UNIT})
+    space = Space({"id": CategoricalDistribution([f"c{i}" for i in range(40)]), "m": UNIT})
     X = space.columns.snap(np.stack([(np.arange(40) + 0.5) / 40, rng.random(40)], axis=1))
     X[rng.permutation(40)[:20], 1] = NAN
     candidates = np.where(np.isnan(X), 0.5, X)

@@ -148,7 +148,12 @@ def test_categories_are_all_equally_far_apart_and_a_missing_one_is_in_the_middle
     np.testing.assert_allclose(squared[3, :3], 1 / 3)
 
 
-MANY = Space({"choice": CategoricalDistribution(range(100)), "x": FloatDistribution(0, 1)})
+MANY = Space(
+    {
+        "choice": CategoricalDistribution([f"c{i}" for i in range(100)]),
+        "x": FloatDistribution(0, 1),
+    }
+)
 
 
 def test_many_categories_are_equally_far_apart_too_without_a_feature_for_each() -> None:

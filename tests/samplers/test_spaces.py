@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import optuna
 import pytest
 from optuna.distributions import (
@@ -26,7 +27,7 @@ from studies import (
     suggestions,
 )
 
-from metatpe import transfer_history
+from metatpe import Space, Task, transfer_history
 from samplers.five import META_TPE, Make, learning, pasts, with_and_without
 
 UNIT = FloatDistribution(0.0, 1.0)
@@ -296,3 +297,32 @@ def test_values_of_the_past_that_lie_outside_of_a_range_are_counted_in_the_log(
     (message,) = [record.getMessage() for record in caplog.records]
     assert "'x'" in message
     assert f"{n_outside} of 30" in message
+
+
+@with_and_without
+def test_sorted_numbers_as_choices_are_suggested_like_their_indices(
+    make: Make, n_sources: int
+) -> None:
+    sizes = (16, 32, 64, 128, 512)
+    as_index: dict[str, BaseDistribution] = {"size": IntDistribution(0, 4), "x": UNIT}
+    as_choice = {**as_index, "size": CategoricalDistribution(sizes)}
+
+    def by_index(params: Params) -> list[float]:
+        return [(params["size"] - 3) ** 2 + params["x"], params["size"] + (params["x"] - 0.5) ** 2]
+
+    def by_choice(params: Params) -> list[float]:
+        return by_index({**params, "size": sizes.index(params["size"])})
+
+    found = []
+    for space, losses in ((as_index, by_index), (as_choice, by_choice)):
+        own = Space(space)
+        X = own.columns.snap(np.random.default_rng(1).random((n_sources, 20, 2)).reshape(-1, 2))
+        Y = np.array([losses(params) for params in own.decode(X)])
+        rows = [slice(20 * i, 20 * (i + 1)) for i in range(n_sources)]
+        past = [Task(f"{i}", own, X[part], Y[part]) for i, part in enumerate(rows)]
+        study = new_study(make(past))
+        found.append(evaluate(study, 14, space=space, losses=losses))
+    indices = [{**params, "size": sizes.index(params["size"])} for params in found[1]]
+    assert [list(p) for p in indices] == [list(p) for p in found[0]]
+    for own, other in zip(found[0], indices, strict=True):
+        assert own == pytest.approx(other)

@@ -35,8 +35,8 @@ KINDS: dict[str, BaseDistribution] = {
     "log integers": IntDistribution(1, 12, log=True),
     "many log integers": IntDistribution(2, 200, log=True),
     "choices": CategoricalDistribution("abcde"),
-    "many choices": CategoricalDistribution(tuple(range(30))),
-    "very many choices": CategoricalDistribution(tuple(range(300))),
+    "many choices": CategoricalDistribution([f"c{i}" for i in range(30)]),
+    "very many choices": CategoricalDistribution([f"c{i}" for i in range(300)]),
     "one value": IntDistribution(3, 3),
 }
 SPACES: dict[str, Space] = {
@@ -149,7 +149,7 @@ def test_one_grid_is_optunas_estimator(k: int, rng: np.random.Generator) -> None
 
 def test_choices_have_no_order_however_many_there_are(rng: np.random.Generator) -> None:
     for k in (2, 5, 40, 300):
-        columns = columns_of(CategoricalDistribution(tuple(range(k))))
+        columns = columns_of(CategoricalDistribution([f"c{i}" for i in range(k)]))
         X = (np.arange(k)[:, None] + 0.5) / k
         density = pdf(Parzen(columns, X[:1]), X)
         np.testing.assert_allclose(density[0], (1 + 0.9 * k) / 2)

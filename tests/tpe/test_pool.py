@@ -115,7 +115,9 @@ def test_where_few_have_a_weight_all_of_their_kernels_are_taken(
 
 @pytest.mark.parametrize("is_coarse", [False, True])
 @pytest.mark.parametrize(
-    "kind", [FloatDistribution(0, 1), CategoricalDistribution(tuple(range(30)))], ids=["x", "c"]
+    "kind",
+    [FloatDistribution(0, 1), CategoricalDistribution([f"c{i}" for i in range(30)])],
+    ids=["x", "c"],
 )
 def test_hundreds_of_columns_do_not_overflow(
     kind: FloatDistribution, is_coarse: bool, rng: np.random.Generator
