@@ -67,11 +67,18 @@ def past() -> list[Task]:
     return [Task.from_study(run(nop, seed=10 + i, n_trials=100), name=str(i)) for i in range(5)]
 
 
-def test_trials_that_will_not_be_good_are_stopped_and_the_best_is_found(past: list[Task]) -> None:
+@pytest.fixture(scope="module")
+def pruned(past: list[Task]) -> optuna.Study:
+    """A study that was pruned with this past; several tests look at it."""
+    return run(TransferPruner(past))
+
+
+def test_trials_that_will_not_be_good_are_stopped_and_the_best_is_found(
+    pruned: optuna.Study,
+) -> None:
     without = run(optuna.pruners.NopPruner())
-    study = run(TransferPruner(past))
-    assert n_reports(study) < 0.6 * n_reports(without)
-    assert study.best_value == without.best_value
+    assert n_reports(pruned) < 0.6 * n_reports(without)
+    assert pruned.best_value == without.best_value
 
 
 def test_a_trial_of_a_study_without_trials_goes_on() -> None:
@@ -79,9 +86,8 @@ def test_a_trial_of_a_study_without_trials_goes_on() -> None:
     assert not TransferPruner().prune(study, trial)
 
 
-def test_the_first_trials_and_those_that_check_the_others_complete(past: list[Task]) -> None:
-    study = run(TransferPruner(past))
-    states = [trial.state for trial in study.trials]
+def test_the_first_trials_and_those_that_check_the_others_complete(pruned: optuna.Study) -> None:
+    states = [trial.state for trial in pruned.trials]
     assert all(states[i] == TrialState.COMPLETE for i in (0, 1, 2, 6, 18))
     assert TrialState.PRUNED in states
 
@@ -100,11 +106,12 @@ def test_a_threshold_of_zero_stops_nothing(past: list[Task]) -> None:
     assert {trial.state for trial in study.trials} == {TrialState.COMPLETE}
 
 
-def test_a_maximised_metric_is_pruned_like_its_negative(past: list[Task]) -> None:
-    lowered = run(TransferPruner(past))
+def test_a_maximised_metric_is_pruned_like_its_negative(
+    past: list[Task], pruned: optuna.Study
+) -> None:
     raised = run(TransferPruner(past), sign=-1.0)
-    assert [t.state for t in raised.trials] == [t.state for t in lowered.trials]
-    expected = [r.expected for r in pruning_history(lowered) if r.expected is not None]
+    assert [t.state for t in raised.trials] == [t.state for t in pruned.trials]
+    expected = [r.expected for r in pruning_history(pruned) if r.expected is not None]
     negated = [r.expected for r in pruning_history(raised) if r.expected is not None]
     np.testing.assert_allclose(negated, [-value for value in expected])
 
@@ -141,10 +148,12 @@ def noise(x: float, step: int) -> float:
     return float(generator.random()) + 1.0 if step < 20 else abs(x)
 
 
-def test_a_past_that_does_not_predict_the_study_loses_its_influence(past: list[Task]) -> None:
-    fitting, study = run(TransferPruner(past)), run(TransferPruner(past), curve=noise, n_trials=60)
+def test_a_past_that_does_not_predict_the_study_loses_its_influence(
+    past: list[Task], pruned: optuna.Study
+) -> None:
+    study = run(TransferPruner(past), curve=noise, n_trials=60)
     early = [r.number for r in pruning_history(study) if r.step < 15]
-    assert len(early) < len([r for r in pruning_history(fitting) if r.step < 15])
+    assert len(early) < len([r for r in pruning_history(pruned) if r.step < 15])
     assert all(number < 30 for number in early)
 
 
@@ -192,12 +201,11 @@ def test_failed_trials_are_compared_as_far_as_they_came(past: list[Task]) -> Non
     assert TrialState.PRUNED in states
 
 
-def test_a_record_says_when_and_why_and_what_was_expected(past: list[Task]) -> None:
-    study = run(TransferPruner(past))
-    records = [r for r in pruning_history(study) if r.reason == "curve"]
+def test_a_record_says_when_and_why_and_what_was_expected(pruned: optuna.Study) -> None:
+    records = [r for r in pruning_history(pruned) if r.reason == "curve"]
     assert records
     for record in records:
-        trial = study.trials[record.number]
+        trial = pruned.trials[record.number]
         assert record.step == trial.last_step
         assert record.chance is not None
         assert record.base is not None
