@@ -201,6 +201,21 @@ def test_failed_trials_are_compared_as_far_as_they_came(past: list[Task]) -> Non
     assert TrialState.PRUNED in states
 
 
+@pytest.mark.parametrize(("x", "is_stopped"), [(0.05, False), (1.0, True)])
+def test_a_trial_whose_first_report_is_late_does_not_disturb_what_is_expected_of_others(
+    x: float, is_stopped: bool, past: list[Task]
+) -> None:
+    study = optuna.create_study(pruner=TransferPruner(past))
+    for i, other in enumerate([0.5, 0.1, 0.9, 0.3, 0.6, 0.2, 0.7, 0.4]):
+        curve = {step: decay(other, step) for step in range(15 if i == 1 else 0, N_STEPS)}
+        study.add_trial(create_trial(value=curve[N_STEPS - 1], intermediate_values=curve))
+    trial, decisions = study.ask(), []
+    for step in range(20):
+        trial.report(decay(x, step), step)
+        decisions.append(trial.should_prune())
+    assert any(decisions) == is_stopped
+
+
 def test_a_record_says_when_and_why_and_what_was_expected(pruned: optuna.Study) -> None:
     records = [r for r in pruning_history(pruned) if r.reason == "curve"]
     assert records
@@ -312,6 +327,15 @@ def test_one_objective_can_be_reported_in_the_same_way() -> None:
     assert study.trials[0].intermediate_values == {3: 1.0}
 
 
+def test_a_pruner_of_one_objective_is_not_asked_where_there_are_two() -> None:
+    class Strict(optuna.pruners.BasePruner):
+        def prune(self, study: optuna.Study, trial: FrozenTrial) -> bool:
+            return True
+
+    trial = two(Strict(), 0).ask()
+    assert report_values(trial, [1.0, 2.0], 0) is False
+
+
 def test_wrong_settings_are_refused() -> None:
     with pytest.raises(ValueError, match="threshold must be between 0 and 1, but is 2"):
         TransferPruner(threshold=2)
@@ -344,10 +368,11 @@ def test_a_decision_depends_on_what_is_stored_and_not_on_what_was_seen_before(se
     assert n_asked > 5
 
 
-def test_a_trial_is_judged_from_the_first_share_of_its_length_on() -> None:
+@pytest.mark.parametrize("direction", [1, -1], ids=["stored in order", "stored in reverse"])
+def test_a_trial_is_judged_from_the_first_share_of_its_length_on(direction: int) -> None:
     def reported(n: int, state: TrialState, level: float = 0.0) -> FrozenTrial:
         value = level if state == TrialState.COMPLETE else None
-        curve = {step: level + 1.0 / (step + 1) for step in range(n)}
+        curve = {step: level + 1.0 / (step + 1) for step in range(n)[::direction]}
         return create_trial(state=state, value=value, intermediate_values=curve)
 
     trials = [reported(100, TrialState.COMPLETE, float(i)) for i in range(9)]
@@ -359,6 +384,24 @@ def test_a_trial_is_judged_from_the_first_share_of_its_length_on() -> None:
     # The first column is the share 0.03 of the length: reports are due at each hundredth of it.
     found = [judge.verdict(trial, [*trials, trial]) is not None for trial in running]
     assert found == [False, False, True, True]
+
+
+def test_a_trial_that_was_stopped_has_no_end_and_no_values_beyond_its_last_report() -> None:
+    states = [TrialState.COMPLETE] * 4 + [TrialState.PRUNED, TrialState.RUNNING]
+    trials = []
+    for i, (state, n) in enumerate(zip(states, (100, 100, 100, 100, 41, 65), strict=True)):
+        value = float(i) if state == TrialState.COMPLETE else None
+        curve = {step: i + 1.0 / (step + 1) for step in range(n)}
+        trials.append(create_trial(state=state, value=value, intermediate_values=curve))
+        trials[-1].number = i
+    judge = Judge(Analogues([]), [StudyDirection.MINIMIZE])
+    judge.update(trials)
+    verdict = judge.verdict(trials[-1], trials)
+    assert verdict is not None
+    before = verdict.frame.before
+    assert np.isposinf(before.final).ravel().tolist() == [False] * 4 + [True]
+    assert SHARES[before.reached[:4]].tolist() == [SHARES[-1]] * 4
+    assert SHARES[before.reached[4]] == pytest.approx(0.4, rel=0.26)
 
 
 def test_the_last_shares_are_distrusted_like_those_before_which_can_be_checked() -> None:
