@@ -115,3 +115,14 @@ def test_models_that_are_not_fitted_have_the_mean_scales_of_those_that_use_a_par
     for i in (5, 10):
         logs = np.log(fitted[:, 0]).mean(), np.log(fitted[1:, 1]).mean()
         np.testing.assert_allclose(models[i].scale, np.exp(logs))
+
+
+def test_losses_that_must_not_count_as_good_are_the_worst_of_the_feasible_ones() -> None:
+    space = Space({"x": MIXED.distributions["float"]})
+    X = locked(np.linspace(0, 1, 6)[:, None])
+    losses, violation = (
+        np.array([[0.0, 1.0, 2.0, 3.0, INF, 9.0]]).T,
+        np.array([1.0, 0, 0, 0, 0, 2]),
+    )
+    ((_, _, seen),) = Past([Task("t", space, X, losses, violation)], space).models(()).of_all()
+    assert seen.ravel().tolist() == [3.0, 1.0, 2.0, 3.0, 3.0, 3.0]

@@ -135,6 +135,15 @@ def test_past_studies_without_reports_are_not_used() -> None:
     assert repr(TransferPruner([silent])) == "TransferPruner(0 sources, threshold=0.45)"
 
 
+def test_past_trials_that_reported_once_say_nothing() -> None:
+    once = Task.from_study(run(optuna.pruners.NopPruner(), n_trials=5, n_steps=1))
+    stops = [
+        [(t.number, t.last_step) for t in run(pruner, n_trials=30).trials]
+        for pruner in (TransferPruner([once]), TransferPruner())
+    ]
+    assert stops[0] == stops[1]
+
+
 def test_a_past_whose_order_turns_round_late_does_not_stop_early_losers() -> None:
     nop = optuna.pruners.NopPruner()
     turning = [Task.from_study(run(nop, curve=late, seed=i, n_trials=100)) for i in range(5, 10)]
@@ -229,6 +238,19 @@ def test_a_record_says_when_and_why_and_what_was_expected(pruned: optuna.Study) 
         assert record.deviation is not None
         actual = decay(trial.params["x"], N_STEPS - 1)
         assert abs(actual - record.expected) < 1.5
+
+
+def test_a_constant_that_is_added_to_all_losses_is_added_to_what_is_expected_and_no_more(
+    past: list[Task], pruned: optuna.Study
+) -> None:
+    raised = run(TransferPruner(past), curve=lambda x, step: decay(x, step) + 8.0)
+    before, after = pruning_history(pruned), pruning_history(raised)
+    assert [(r.number, r.step) for r in after] == [(r.number, r.step) for r in before]
+    # Records have six digits.
+    expected = [r.expected + 8.0 for r in before if r.expected is not None]
+    np.testing.assert_allclose([r.expected for r in after], expected, rtol=1e-5)
+    deviations = [r.deviation for r in before]
+    np.testing.assert_allclose([r.deviation for r in after], deviations, rtol=1e-5)
 
 
 def test_a_pickled_and_a_copied_pruner_decide_alike(past: list[Task]) -> None:
@@ -369,21 +391,24 @@ def test_a_decision_depends_on_what_is_stored_and_not_on_what_was_seen_before(se
 
 
 @pytest.mark.parametrize("direction", [1, -1], ids=["stored in order", "stored in reverse"])
-def test_a_trial_is_judged_from_the_first_share_of_its_length_on(direction: int) -> None:
+def test_a_trial_is_judged_whenever_it_has_come_a_share_of_its_length_further(
+    direction: int,
+) -> None:
     def reported(n: int, state: TrialState, level: float = 0.0) -> FrozenTrial:
         value = level if state == TrialState.COMPLETE else None
         curve = {step: level + 1.0 / (step + 1) for step in range(n)[::direction]}
         return create_trial(state=state, value=value, intermediate_values=curve)
 
     trials = [reported(100, TrialState.COMPLETE, float(i)) for i in range(9)]
-    running = [reported(n, TrialState.RUNNING) for n in (1, 2, 3, 4)]
+    running = [reported(n, TrialState.RUNNING) for n in (1, 2, 3, 4, 7, 8, 9, 10)]
     for number, trial in enumerate([*trials, *running]):
         trial.number = number
     judge = Judge(Analogues([]), [StudyDirection.MINIMIZE])
     judge.update(trials)
-    # The first column is the share 0.03 of the length: reports are due at each hundredth of it.
+    # The columns are the shares 0.03, 0.038, 0.047, 0.059, 0.075, 0.094 ... of the length, of
+    # which each report is a hundredth.
     found = [judge.verdict(trial, [*trials, trial]) is not None for trial in running]
-    assert found == [False, False, True, True]
+    assert found == [False, False, True, True, False, True, False, True]
 
 
 def test_a_trial_that_was_stopped_has_no_end_and_no_values_beyond_its_last_report() -> None:
