@@ -17,6 +17,10 @@ TEST_MIN := $(filter-out tests/bench/% tests/browser/% $(addprefix tests/test_,d
 .DELETE_ON_ERROR:
 # Two processes of tests on two cores: with threads of their own the models' small matrices take twice as long.
 test test-all test-min: export OMP_NUM_THREADS = 1
+# Where this is set, each of the many processes that the tests start compiles all its packages anew.
+test test-all test-min: export PYTHONDONTWRITEBYTECODE =
+# Twice as many random examples as in the fast tests.
+test-all: export METATPE_EXAMPLES = 2
 
 .PHONY: help demo test test-all test-min lint format docs dist clean FORCE
 

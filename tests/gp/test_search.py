@@ -55,6 +55,20 @@ def test_the_search_never_leaves_what_is_allowed(rng: np.random.Generator) -> No
     assert 0.35 < found[0] < 0.4
 
 
+def test_a_finite_space_is_climbed_until_nothing_near_is_better(rng: np.random.Generator) -> None:
+    columns = Space({name: CategoricalDistribution("ab") for name in "xy"}).columns
+    bottom, top = columns.snap(np.array([[0.0, 0.0], [1.0, 1.0]]))
+    scored: list[Floats] = []
+
+    def score(X: Floats) -> Floats:
+        scored.append(X)
+        return X.sum(axis=1)
+
+    # Two steps lead up, one coordinate each; a third round finds nothing better.
+    np.testing.assert_array_equal(climbed(bottom[None], columns, score, anywhere, rng), top)
+    assert len(scored) == 1 + 3
+
+
 def test_the_whole_of_a_small_space_is_scored(rng: np.random.Generator) -> None:
     columns = MIXED.columns.take([2, 4])
     X = candidates(columns, np.empty((0, 2)), 3, rng)

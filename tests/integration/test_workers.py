@@ -155,7 +155,7 @@ def set_back_in_journal(path: Path, numbers: list[int], when: datetime) -> None:
 
 @pytest.mark.parametrize(
     ("n_workers", "n_trials", "n_victims"),
-    [(12, 4, 3), pytest.param(20, 6, 5, marks=pytest.mark.slow)],
+    [(8, 4, 3), pytest.param(20, 6, 5, marks=pytest.mark.slow)],
 )
 def test_many_workers_on_postgresql_some_of_which_are_killed(
     n_workers: int, n_trials: int, n_victims: int, postgres_url: str, tmp_path: Path

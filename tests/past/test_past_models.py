@@ -100,3 +100,29 @@ def test_what_failed_is_as_bad_as_the_worst_and_never_among_the_best() -> None:
     middle, first = model.mean(models.encoder(np.array([[0.3], [0.1]])))
     assert middle < first
     assert not np.isnan(model.mean(models.encoder(np.array([[NAN]])))).any()
+
+
+def test_models_that_are_not_fitted_have_the_mean_scales_of_those_that_use_a_parameter(
+    rng: np.random.Generator,
+) -> None:
+    space = Space(dict.fromkeys("xy", MIXED.distributions["float"]))
+    tasks = [task_of(f"t{i}", space, 12, lambda X: X[:, 0] + X[:, 1], rng) for i in range(12)]
+    X = tasks[0].X * [1.0, NAN]  # the first task never used the second parameter
+    tasks[0] = Task("t0", space, X, tasks[0].losses)
+    models = [model for ((model,), _, _) in Past(tasks, space).models(()).of_all()]
+    fitted = np.stack([model.scale for i, model in enumerate(models) if i not in (5, 10)])
+    assert (fitted[0] == 0.0).tolist() == [False, True]
+    for i in (5, 10):
+        logs = np.log(fitted[:, 0]).mean(), np.log(fitted[1:, 1]).mean()
+        np.testing.assert_allclose(models[i].scale, np.exp(logs))
+
+
+def test_losses_that_must_not_count_as_good_are_the_worst_of_the_feasible_ones() -> None:
+    space = Space({"x": MIXED.distributions["float"]})
+    X = locked(np.linspace(0, 1, 6)[:, None])
+    losses, violation = (
+        np.array([[0.0, 1.0, 2.0, 3.0, INF, 9.0]]).T,
+        np.array([1.0, 0, 0, 0, 0, 2]),
+    )
+    ((_, _, seen),) = Past([Task("t", space, X, losses, violation)], space).models(()).of_all()
+    assert seen.ravel().tolist() == [3.0, 1.0, 2.0, 3.0, 3.0, 3.0]

@@ -105,6 +105,21 @@ def test_a_log_scale_is_kept_and_bounds_are_rounded_outwards_to_two_digits() -> 
     assert found.volume == pytest.approx(math.log10(distribution.high / distribution.low) / 4)
 
 
+@pytest.mark.parametrize(
+    ("distribution", "width", "low", "high"),
+    [
+        (FloatDistribution(0, 10), 0.29, 2.8, 6.1),  # of 2.89 and 6.05
+        (FloatDistribution(1e-5, 1.0, log=True), 0.058, 2.9e-4, 7.7e-4),  # of 2.92e-4 and 7.67e-4
+    ],
+)
+def test_bounds_move_by_no_more_than_a_unit_of_the_second_digit(
+    distribution: FloatDistribution, width: float, low: float, high: float
+) -> None:
+    good = [[x] for x in np.linspace(0.31, 0.31 + width, 30)]
+    found = ranges_of({"x": distribution}, good)["x"].distribution
+    assert found == FloatDistribution(low, high, log=distribution.log)
+
+
 def test_whole_numbers_and_steps_stay_on_their_grid() -> None:
     space = {
         "n": IntDistribution(10, 300, step=10),

@@ -68,3 +68,12 @@ def test_a_report_is_current_until_the_next_one_is_due() -> None:
     # Late reports, at each tenth of the length: the next one is due at 0.81.
     late = row_of({step: [1.0] for step in (50, 60, 70)}, length)
     assert late.reached == np.flatnonzero(SHARES < 0.72)[-1]
+
+
+def test_a_single_report_is_current_for_as_long_as_it_took() -> None:
+    length = length_of([{step: [0.0] for step in range(100)}])
+    assert length is not None
+    # After a fifth of the length; the next one is due after two fifths.
+    alone = row_of({19: [1.0]}, length)
+    assert alone.reached == np.flatnonzero(SHARES < 0.356)[-1]
+    assert (alone.values[(SHARES > 0.2) & (SHARES < 0.356)] == 1.0).all()

@@ -67,11 +67,18 @@ def past() -> list[Task]:
     return [Task.from_study(run(nop, seed=10 + i, n_trials=100), name=str(i)) for i in range(5)]
 
 
-def test_trials_that_will_not_be_good_are_stopped_and_the_best_is_found(past: list[Task]) -> None:
+@pytest.fixture(scope="module")
+def pruned(past: list[Task]) -> optuna.Study:
+    """A study that was pruned with this past; several tests look at it."""
+    return run(TransferPruner(past))
+
+
+def test_trials_that_will_not_be_good_are_stopped_and_the_best_is_found(
+    pruned: optuna.Study,
+) -> None:
     without = run(optuna.pruners.NopPruner())
-    study = run(TransferPruner(past))
-    assert n_reports(study) < 0.6 * n_reports(without)
-    assert study.best_value == without.best_value
+    assert n_reports(pruned) < 0.6 * n_reports(without)
+    assert pruned.best_value == without.best_value
 
 
 def test_a_trial_of_a_study_without_trials_goes_on() -> None:
@@ -79,9 +86,8 @@ def test_a_trial_of_a_study_without_trials_goes_on() -> None:
     assert not TransferPruner().prune(study, trial)
 
 
-def test_the_first_trials_and_those_that_check_the_others_complete(past: list[Task]) -> None:
-    study = run(TransferPruner(past))
-    states = [trial.state for trial in study.trials]
+def test_the_first_trials_and_those_that_check_the_others_complete(pruned: optuna.Study) -> None:
+    states = [trial.state for trial in pruned.trials]
     assert all(states[i] == TrialState.COMPLETE for i in (0, 1, 2, 6, 18))
     assert TrialState.PRUNED in states
 
@@ -100,11 +106,12 @@ def test_a_threshold_of_zero_stops_nothing(past: list[Task]) -> None:
     assert {trial.state for trial in study.trials} == {TrialState.COMPLETE}
 
 
-def test_a_maximised_metric_is_pruned_like_its_negative(past: list[Task]) -> None:
-    lowered = run(TransferPruner(past))
+def test_a_maximised_metric_is_pruned_like_its_negative(
+    past: list[Task], pruned: optuna.Study
+) -> None:
     raised = run(TransferPruner(past), sign=-1.0)
-    assert [t.state for t in raised.trials] == [t.state for t in lowered.trials]
-    expected = [r.expected for r in pruning_history(lowered) if r.expected is not None]
+    assert [t.state for t in raised.trials] == [t.state for t in pruned.trials]
+    expected = [r.expected for r in pruning_history(pruned) if r.expected is not None]
     negated = [r.expected for r in pruning_history(raised) if r.expected is not None]
     np.testing.assert_allclose(negated, [-value for value in expected])
 
@@ -128,6 +135,15 @@ def test_past_studies_without_reports_are_not_used() -> None:
     assert repr(TransferPruner([silent])) == "TransferPruner(0 sources, threshold=0.45)"
 
 
+def test_past_trials_that_reported_once_say_nothing() -> None:
+    once = Task.from_study(run(optuna.pruners.NopPruner(), n_trials=5, n_steps=1))
+    stops = [
+        [(t.number, t.last_step) for t in run(pruner, n_trials=30).trials]
+        for pruner in (TransferPruner([once]), TransferPruner())
+    ]
+    assert stops[0] == stops[1]
+
+
 def test_a_past_whose_order_turns_round_late_does_not_stop_early_losers() -> None:
     nop = optuna.pruners.NopPruner()
     turning = [Task.from_study(run(nop, curve=late, seed=i, n_trials=100)) for i in range(5, 10)]
@@ -141,10 +157,12 @@ def noise(x: float, step: int) -> float:
     return float(generator.random()) + 1.0 if step < 20 else abs(x)
 
 
-def test_a_past_that_does_not_predict_the_study_loses_its_influence(past: list[Task]) -> None:
-    fitting, study = run(TransferPruner(past)), run(TransferPruner(past), curve=noise, n_trials=60)
+def test_a_past_that_does_not_predict_the_study_loses_its_influence(
+    past: list[Task], pruned: optuna.Study
+) -> None:
+    study = run(TransferPruner(past), curve=noise, n_trials=60)
     early = [r.number for r in pruning_history(study) if r.step < 15]
-    assert len(early) < len([r for r in pruning_history(fitting) if r.step < 15])
+    assert len(early) < len([r for r in pruning_history(pruned) if r.step < 15])
     assert all(number < 30 for number in early)
 
 
@@ -192,12 +210,26 @@ def test_failed_trials_are_compared_as_far_as_they_came(past: list[Task]) -> Non
     assert TrialState.PRUNED in states
 
 
-def test_a_record_says_when_and_why_and_what_was_expected(past: list[Task]) -> None:
-    study = run(TransferPruner(past))
-    records = [r for r in pruning_history(study) if r.reason == "curve"]
+@pytest.mark.parametrize(("x", "is_stopped"), [(0.05, False), (1.0, True)])
+def test_a_trial_whose_first_report_is_late_does_not_disturb_what_is_expected_of_others(
+    x: float, is_stopped: bool, past: list[Task]
+) -> None:
+    study = optuna.create_study(pruner=TransferPruner(past))
+    for i, other in enumerate([0.5, 0.1, 0.9, 0.3, 0.6, 0.2, 0.7, 0.4]):
+        curve = {step: decay(other, step) for step in range(15 if i == 1 else 0, N_STEPS)}
+        study.add_trial(create_trial(value=curve[N_STEPS - 1], intermediate_values=curve))
+    trial, decisions = study.ask(), []
+    for step in range(20):
+        trial.report(decay(x, step), step)
+        decisions.append(trial.should_prune())
+    assert any(decisions) == is_stopped
+
+
+def test_a_record_says_when_and_why_and_what_was_expected(pruned: optuna.Study) -> None:
+    records = [r for r in pruning_history(pruned) if r.reason == "curve"]
     assert records
     for record in records:
-        trial = study.trials[record.number]
+        trial = pruned.trials[record.number]
         assert record.step == trial.last_step
         assert record.chance is not None
         assert record.base is not None
@@ -206,6 +238,19 @@ def test_a_record_says_when_and_why_and_what_was_expected(past: list[Task]) -> N
         assert record.deviation is not None
         actual = decay(trial.params["x"], N_STEPS - 1)
         assert abs(actual - record.expected) < 1.5
+
+
+def test_a_constant_that_is_added_to_all_losses_is_added_to_what_is_expected_and_no_more(
+    past: list[Task], pruned: optuna.Study
+) -> None:
+    raised = run(TransferPruner(past), curve=lambda x, step: decay(x, step) + 8.0)
+    before, after = pruning_history(pruned), pruning_history(raised)
+    assert [(r.number, r.step) for r in after] == [(r.number, r.step) for r in before]
+    # Records have six digits.
+    expected = [r.expected + 8.0 for r in before if r.expected is not None]
+    np.testing.assert_allclose([r.expected for r in after], expected, rtol=1e-5)
+    deviations = [r.deviation for r in before]
+    np.testing.assert_allclose([r.deviation for r in after], deviations, rtol=1e-5)
 
 
 def test_a_pickled_and_a_copied_pruner_decide_alike(past: list[Task]) -> None:
@@ -304,6 +349,15 @@ def test_one_objective_can_be_reported_in_the_same_way() -> None:
     assert study.trials[0].intermediate_values == {3: 1.0}
 
 
+def test_a_pruner_of_one_objective_is_not_asked_where_there_are_two() -> None:
+    class Strict(optuna.pruners.BasePruner):
+        def prune(self, study: optuna.Study, trial: FrozenTrial) -> bool:
+            return True
+
+    trial = two(Strict(), 0).ask()
+    assert report_values(trial, [1.0, 2.0], 0) is False
+
+
 def test_wrong_settings_are_refused() -> None:
     with pytest.raises(ValueError, match="threshold must be between 0 and 1, but is 2"):
         TransferPruner(threshold=2)
@@ -336,21 +390,43 @@ def test_a_decision_depends_on_what_is_stored_and_not_on_what_was_seen_before(se
     assert n_asked > 5
 
 
-def test_a_trial_is_judged_from_the_first_share_of_its_length_on() -> None:
+@pytest.mark.parametrize("direction", [1, -1], ids=["stored in order", "stored in reverse"])
+def test_a_trial_is_judged_whenever_it_has_come_a_share_of_its_length_further(
+    direction: int,
+) -> None:
     def reported(n: int, state: TrialState, level: float = 0.0) -> FrozenTrial:
         value = level if state == TrialState.COMPLETE else None
-        curve = {step: level + 1.0 / (step + 1) for step in range(n)}
+        curve = {step: level + 1.0 / (step + 1) for step in range(n)[::direction]}
         return create_trial(state=state, value=value, intermediate_values=curve)
 
     trials = [reported(100, TrialState.COMPLETE, float(i)) for i in range(9)]
-    running = [reported(n, TrialState.RUNNING) for n in (1, 2, 3, 4)]
+    running = [reported(n, TrialState.RUNNING) for n in (1, 2, 3, 4, 7, 8, 9, 10)]
     for number, trial in enumerate([*trials, *running]):
         trial.number = number
     judge = Judge(Analogues([]), [StudyDirection.MINIMIZE])
     judge.update(trials)
-    # The first column is the share 0.03 of the length: reports are due at each hundredth of it.
+    # The columns are the shares 0.03, 0.038, 0.047, 0.059, 0.075, 0.094 ... of the length, of
+    # which each report is a hundredth.
     found = [judge.verdict(trial, [*trials, trial]) is not None for trial in running]
-    assert found == [False, False, True, True]
+    assert found == [False, False, True, True, False, True, False, True]
+
+
+def test_a_trial_that_was_stopped_has_no_end_and_no_values_beyond_its_last_report() -> None:
+    states = [TrialState.COMPLETE] * 4 + [TrialState.PRUNED, TrialState.RUNNING]
+    trials = []
+    for i, (state, n) in enumerate(zip(states, (100, 100, 100, 100, 41, 65), strict=True)):
+        value = float(i) if state == TrialState.COMPLETE else None
+        curve = {step: i + 1.0 / (step + 1) for step in range(n)}
+        trials.append(create_trial(state=state, value=value, intermediate_values=curve))
+        trials[-1].number = i
+    judge = Judge(Analogues([]), [StudyDirection.MINIMIZE])
+    judge.update(trials)
+    verdict = judge.verdict(trials[-1], trials)
+    assert verdict is not None
+    before = verdict.frame.before
+    assert np.isposinf(before.final).ravel().tolist() == [False] * 4 + [True]
+    assert SHARES[before.reached[:4]].tolist() == [SHARES[-1]] * 4
+    assert SHARES[before.reached[4]] == pytest.approx(0.4, rel=0.26)
 
 
 def test_the_last_shares_are_distrusted_like_those_before_which_can_be_checked() -> None:

@@ -74,16 +74,17 @@ EVERYTHING: list[Case] = [
 ]
 SAME_NAMES: list[Case] = [(make, "same names", make not in LEARNING) for make in EVERY]
 # Optuna's tests ask for hundreds of trials that nobody finishes, each of which a model counts as
-# an observation: most of them are slow.
+# an observation: most of them are slow. TestRelative has all samplers with a past.
 QUICK: list[Case] = [
     (META_TPE, "same names", False),
     (META_TPE, "other choices", True),
-    (TRANSFER, "other choices", True),
+    (TRANSFER, "no sources", False),
     (RGPE, "no sources", False),
     (TSTR, "no sources", False),
     (WARM_START, "same names", True),
 ]
-# With several objectives a model takes twice as long: two pasts have to do.
+# With several objectives a suggestion takes twice as long: two pasts have to do.
+QUICK_OF_SEVERAL = [case for case in QUICK if case[1] != "other choices"]
 OF_SEVERAL = [
     (make, past, has_start)
     for make, past, has_start in EVERYTHING
@@ -123,6 +124,6 @@ class TestRelative(RelativeSamplerTestCase):
 
 
 class TestMultiObjective(MultiObjectiveSamplerTestCase):
-    @pytest.fixture(params=cases(QUICK, OF_SEVERAL))
+    @pytest.fixture(params=cases(QUICK_OF_SEVERAL, OF_SEVERAL))
     def sampler(self, request: pytest.FixtureRequest) -> Callable[[], BaseSampler]:
         return factory(request.param, 2)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import optuna
 import pytest
+from optuna.storages import RDBStorage
 from optuna.trial import Trial
 
 from metatpe import Task
@@ -18,10 +18,15 @@ def typed(values: list[Any]) -> list[tuple[str, Any]]:
     return [(type(v).__name__, v) for v in values]
 
 
+@pytest.fixture(scope="module")
+def storage(tmp_path_factory: pytest.TempPathFactory) -> RDBStorage:
+    return RDBStorage(f"sqlite:///{tmp_path_factory.mktemp('studies') / 'studies.db'}")
+
+
 @learning
 @pytest.mark.parametrize("choices", [[1, 1.0, "sqrt"], [0, False, "x"], [True, 1]], ids=str)
 def test_every_choice_is_evaluated_once_in_a_finite_space(
-    make: Make, choices: list[Any], tmp_path: Path
+    make: Make, choices: list[Any], storage: RDBStorage
 ) -> None:
     given = []
 
@@ -29,7 +34,6 @@ def test_every_choice_is_evaluated_once_in_a_finite_space(
         given.append((trial.suggest_categorical("a", choices), trial.suggest_int("b", 0, 1)))
         return float(len(given) % 3)
 
-    storage = f"sqlite:///{tmp_path / 'studies.db'}"
     study = optuna.create_study(storage=storage, sampler=make(n_startup_trials=1))
     study.optimize(objective, n_trials=2 * len(choices))
     assert len({(type(a), a, b) for a, b in given}) == 2 * len(choices)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from optuna.distributions import FloatDistribution
-from optuna.storages import InMemoryStorage, RDBStorage
+from optuna.storages import BaseStorage, InMemoryStorage, RDBStorage
 from optuna.trial import TrialState
 from studies import (
     ONE,
@@ -165,12 +165,17 @@ def test_later_trials_of_a_source_study_are_not_read(make: Make) -> None:
 # Objectives --------------------------------------------------------------------------------------
 
 
+@pytest.fixture(scope="module", params=[InMemoryStorage, lambda: RDBStorage("sqlite:///:memory:")])
+def storage(request: pytest.FixtureRequest) -> BaseStorage:
+    made: BaseStorage = request.param()
+    return made
+
+
 @pytest.mark.parametrize("directions", [ONE, ("minimize", "maximize", "minimize")])
-@pytest.mark.parametrize("storage", [InMemoryStorage, lambda: RDBStorage("sqlite:///:memory:")])
 def test_another_number_of_objectives_raises_at_the_first_suggestion_and_leaves_nothing_running(
-    make: Make, directions: tuple[str, ...], storage: Any
+    make: Make, directions: tuple[str, ...], storage: BaseStorage
 ) -> None:
-    study = new_study(make([past_study(directions=TWO)]), directions, storage=storage())
+    study = new_study(make([past_study(directions=TWO)]), directions, storage=storage)
     message = f"'past' has 2 objectives, but this study has {len(directions)}; leave it out"
     with pytest.raises(ValueError, match=message):
         study.optimize(lambda t: [t.suggest_float("x", 0, 1)] * len(directions), n_trials=3)

@@ -20,7 +20,14 @@ from studies import ONE, new_study, random_sampler
 from metatpe import MetaTPESampler, Task, transfer_history
 from metatpe.past.known import Past
 from metatpe.samplers.densities import TPESteps, judged
-from metatpe.samplers.guards import MIN_GOOD, N_JUDGED, Rules, chance_of_the_past, trust
+from metatpe.samplers.guards import (
+    MIN_GOOD,
+    N_JUDGED,
+    Rules,
+    chance_of_the_past,
+    fewer,
+    trust,
+)
 from metatpe.space import Floats
 from metatpe.study.history import History
 from metatpe.study.moment import Moment
@@ -34,6 +41,10 @@ from metatpe.tpe.ranking import rank_correlation
 def test_the_paper_has_none_of_the_rules() -> None:
     assert {getattr(Rules.none(), rule.name) for rule in fields(Rules)} == {False}
     assert {getattr(Rules(), rule.name) for rule in fields(Rules)} == {True}
+
+
+def test_each_collision_leaves_a_quarter_of_the_candidates_and_at_least_one() -> None:
+    assert [fewer(100, attempt) for attempt in range(5)] == [100, 25, 6, 1, 1]
 
 
 # Trust -------------------------------------------------------------------------------------------

@@ -149,8 +149,8 @@ def test_a_sampler_does_not_keep_its_studies_alive(make: Make) -> None:
 def test_models_of_many_observations_are_kept_for_fewer_spaces(
     make: Make, n_tasks: int, n_kept: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(base, "_MAX_OBSERVATIONS", 6000)
-    X = np.random.default_rng(0).random((50, 2))
+    monkeypatch.setattr(base, "_MAX_OBSERVATIONS", 1200)
+    X = np.random.default_rng(0).random((10, 2))
     past = Task("past", Space(SQUARE), X, ((X - 0.3) ** 2).sum(axis=1, keepdims=True))
     sampler = make([past] * n_tasks)
     study = new_study(sampler, ONE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import pickle
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -73,6 +74,18 @@ def next_record(sampler: MetaTPESampler, trials: list[FrozenTrial]) -> TransferR
 
 
 # Settings ----------------------------------------------------------------------------------------
+
+
+def test_the_control_parameters_are_those_of_the_paper_unless_others_are_given() -> None:
+    parameters = inspect.signature(MetaTPESampler).parameters
+    paper = {
+        "n_ei_candidates": 100,
+        "gamma": 0.1,
+        "eta": 2.5,
+        "epsilon": 0.05,
+        "n_mc_samples": 1000,
+    }
+    assert {name: parameters[name].default for name in paper} == paper
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import Any, get_args
 
 import numpy as np
@@ -27,8 +28,9 @@ from samplers.five import META_TPE, WARM_START, Make
 
 NAMES = "abcde"
 # Few examples of many trials each: the time goes into the trials.
-few = settings(max_examples=40, suppress_health_check=list(HealthCheck))
-fewer = settings(max_examples=20, suppress_health_check=list(HealthCheck))
+FACTOR = int(os.environ.get("METATPE_EXAMPLES", 1))
+few = settings(max_examples=20 * FACTOR, suppress_health_check=list(HealthCheck))
+fewer = settings(max_examples=10 * FACTOR, suppress_health_check=list(HealthCheck))
 
 values = st.sampled_from([0.0, 1.0, -1.0, 0.5, float("inf"), float("-inf"), 1e300, -1e300])
 endings = st.sampled_from(["complete"] * 6 + ["infeasible", "pruned", "fail", "running"])

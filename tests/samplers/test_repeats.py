@@ -169,7 +169,7 @@ def test_a_moving_range_beside_a_continuous_parameter_is_never_used_up(
 # Workers that choose at the same time ------------------------------------------------------------
 
 
-@pytest.mark.parametrize("n_before", [2, 9])  # a warm start, and after the start
+@pytest.mark.parametrize("n_before", [0, 2, 9])  # before a space is known, a warm start, later
 @pytest.mark.parametrize("values", [[0.5, 0.5], None], ids=["finished", "chosen"])
 def test_what_another_worker_has_taken_meanwhile_is_not_repeated(
     make: Make, n_before: int, values: list[float] | None

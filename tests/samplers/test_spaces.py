@@ -182,11 +182,18 @@ KINDS: dict[str, BaseDistribution] = {
 SOME = ("float", "log float", "stepped float", "log int", "one int", "other numbers", "mixed")
 
 
+@pytest.fixture(scope="module")
+def of_every_kind() -> list[Task]:
+    studies = [past_study(space={"p": d, "x": UNIT}, n=4, name=k) for k, d in KINDS.items()]
+    return [Task.from_study(study) for study in studies]
+
+
 @pytest.mark.parametrize("asked_for", SOME)
-def test_the_past_may_have_had_every_other_distribution(make: Make, asked_for: str) -> None:
-    sources = [past_study(space={"p": d, "x": UNIT}, n=4, name=k) for k, d in KINDS.items()]
+def test_the_past_may_have_had_every_other_distribution(
+    make: Make, asked_for: str, of_every_kind: list[Task]
+) -> None:
     space = {"x": UNIT, "p": KINDS[asked_for]}
-    study = new_study(make(sources, n_startup_trials=2))
+    study = new_study(make(of_every_kind, n_startup_trials=2))
     assert fit(evaluate(study, 4, space=space), space)
     assert [r.origin for r in transfer_history(study)][:2] == ["warm_start"] * 2
 

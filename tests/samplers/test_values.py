@@ -76,9 +76,9 @@ def test_negating_a_maximised_objective_changes_no_suggestion(
         return [s * v for s, v in zip(signs, two_losses(params), strict=False)]
 
     def run(losses: Losses, directions: list[str]) -> list[Params]:
-        sources = pasts(n_sources, losses=losses, directions=directions)
+        sources = pasts(n_sources, losses=losses, directions=directions, n=10)
         sampler = make(sources, n_startup_trials=3)
-        return suggestions(sampler, 7, losses=losses, directions=directions)
+        return suggestions(sampler, 5, losses=losses, directions=directions)
 
     maximised = run(losses, ["maximize" if s < 0 else "minimize" for s in signs])
     assert maximised == run(two_losses, ["minimize"] * len(signs))

@@ -149,7 +149,7 @@ def test_a_proxy_that_falls_silent_is_waited_for(
             hasty.ask()
         with pytest.raises(StorageError, match="no gRPC proxy answers"):
             hasty.ask()  # and does not wait for the deadline again
-        threading.Timer(3.0, os.kill, (server.pid, signal.SIGCONT)).start()
+        threading.Timer(1.5, os.kill, (server.pid, signal.SIGCONT)).start()
         study.tell(trial, 1.0)
         assert [t.value for t in study.trials] == [1.0]
     assert "cannot be used: Deadline Exceeded." in said.lines[0]
