@@ -120,7 +120,8 @@ class MetaTPESampler(PastSampler):
         The rules are those of `metatpe.samplers.guards.Rules`. What else differs are estimators of
         the same quantities: the bandwidths and the uniform component of the densities, the points
         at which densities are compared, the mean of importances over the tasks that have a
-        parameter, and, with three and more objectives, hypervolume instead of crowding distance.
+        parameter, choices that are sorted numbers, whose kernel is that of a grid, and, with three
+        and more objectives, hypervolume instead of crowding distance.
 
         Args:
             sources: Past studies or tasks.
