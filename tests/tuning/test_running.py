@@ -1,8 +1,11 @@
 """One command and its end."""
 
 import os
+import signal
+import subprocess
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -35,6 +38,32 @@ def test_a_command_that_does_not_end_in_time_is_killed(
     assert code is None
     with pytest.raises(ProcessLookupError):
         os.kill(int(out.split()[0]), 0)
+
+
+def test_a_signal_that_comes_while_a_command_starts_ends_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started, popen = [], subprocess.Popen
+
+    def interrupted(words: list[str], **settings: Any) -> subprocess.Popen[bytes]:
+        process: subprocess.Popen[bytes] = popen(words, **settings)
+        if words[-1] == LOOP:
+            started.append(process)
+            signal.raise_signal(signal.SIGTERM)
+        return process
+
+    def stop(*_: object) -> None:
+        raise SystemExit(1)
+
+    monkeypatch.setattr(subprocess, "Popen", interrupted)
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        with (tmp_path / "out").open("wb") as out, pytest.raises(SystemExit):
+            run(["/bin/sh", "-c", LOOP], dict(os.environ), out, out)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    (process,) = started
+    assert process.poll() is not None
 
 
 def test_an_ending_is_a_signal_or_a_code() -> None:

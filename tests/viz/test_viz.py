@@ -695,7 +695,7 @@ def test_of_many_parameters_those_that_differ_are_written(
 
 def test_of_many_configurations_no_numbers_are_written(plots: ModuleType) -> None:
     # Each past task has one good choice of its own.
-    space = Space({"c": CategoricalDistribution(range(12))})
+    space = Space({"c": CategoricalDistribution([f"c{i}" for i in range(12)])})
     X = (np.arange(12.0)[:, None] + 0.5) / 12
     tasks = [Task(f"{i}", space, X, 1.0 - np.eye(12)[:, [i]]) for i in range(12)]
     data, shown = coverage_of(tasks, 12, None), plots.plot_portfolio(tasks, k=12)

@@ -10,6 +10,7 @@ import contextlib
 import os
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import IO
@@ -34,24 +35,48 @@ def run(
         err: Where it prints errors to.
         is_stopped: Asked again and again while the command runs; True ends it.
     """
+    process = None
     with _watcher() as watch:
-        process = subprocess.Popen(
-            arguments,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=err,
-            start_new_session=True,
-        )
-        watch(process.pid)
         try:
+            with _deferred_signals():  # until the command is known, nobody could end it
+                process = subprocess.Popen(
+                    arguments,
+                    env=environment,
+                    stdin=subprocess.DEVNULL,
+                    stdout=out,
+                    stderr=err,
+                    start_new_session=True,
+                )
+                watch(process.pid)
             code = _wait(process, is_stopped)
         except BaseException:
-            _end(process)
+            if process is not None:
+                _end(process)
             raise
         if code is None:
             _end(process)
         return code
+
+
+@contextlib.contextmanager
+def _deferred_signals() -> Iterator[None]:
+    """Handle signals to stop that arrive here at the end; only the main thread gets them."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    received: list[int] = []
+    handlers = {n: signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)}
+    # A child inherits which signals are ignored, so those stay as they are.
+    handlers = {number: handler for number, handler in handlers.items() if callable(handler)}
+    for number in handlers:
+        signal.signal(number, lambda number, _: received.append(number))
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        for late in received:
+            signal.raise_signal(late)
 
 
 def _wait(process: subprocess.Popen[bytes], is_stopped: Callable[[], bool] | None) -> int | None:
