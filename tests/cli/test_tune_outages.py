@@ -257,7 +257,7 @@ def test_two_runs_of_a_study_begin_as_many_trials_as_one() -> None:
         answers = [ended(one), ended(two)]
     assert [answer.code for answer in answers] == [0, 0], answers
     assert states("studies.log") == ["COMPLETE"] * 24
-    assert all("| front of" in answer.out for answer in answers)
+    assert all("| best so far: " in answer.out for answer in answers)
 
 
 @pytest.mark.slow
