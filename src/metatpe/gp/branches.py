@@ -4,16 +4,17 @@ An objective that asks for `momentum` only where `optimizer` is sgd leaves it ou
 observation has no value there. A candidate has one in every column. Unless those that it will not
 use are left out too, the model takes it for something new, however often it was evaluated.
 
-Whether column t is used is decided by one discrete column c, as most of those with the same value
-there do; a missing value is a value like any other, so that a branch within a branch needs no
-second mechanism. Of the columns before t it is the one that tells the fewest observations wrongly,
+One discrete column c decides whether column t is used: it is if most observations with the same
+value of c use it. A missing value is a value like any other, which covers branches within
+branches. Of the columns before t, c is the one that is wrong for the fewest observations,
 
     wrong(c) = observations i whose use of t is not that of most others with x_jc = x_ic
 
-where those that are alone with their value do not count: the first of a branch says nothing for
-or against a column. Before t are the columns that nearly all observations use, and those that are
-used more often and were learned. A candidate keeps its value where no column tells t rightly for
-95 % of the observations and better than what is usual, or where no observation has its value of c.
+not counting observations that are alone with their value: the first trial of a branch is evidence
+neither for nor against a column. Before t are the columns that nearly all observations use, and
+those that are used more often and have a rule. A candidate keeps its value if no column is right
+for 95 % of the observations and better than a constant guess, or if no observation has its value
+of c.
 
 Shapes: X (n, d), NaN where a parameter was not used; candidates (C, d).
 """
@@ -41,7 +42,7 @@ class _Rule(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Branches:
-    """What observations tell about the parameters that are used."""
+    """Which parameters a configuration uses, as learned from observations."""
 
     columns: Columns
     rules: list[_Rule]
@@ -92,7 +93,7 @@ def _rules(columns: Columns, X: Floats) -> list[_Rule]:  # (n, d)
 
 
 def _rule(column: int, is_used: Mask, cells: dict[int, Ints]) -> _Rule | None:  # (n,), (n,) each
-    """Return the rule of one column; None where no other one tells its use."""
+    """Return the rule of one column; None if no other column predicts its use."""
     usual = min(np.count_nonzero(is_used), np.count_nonzero(~is_used))
     found: list[tuple[int, int, _Rule]] = []
     for c, own in cells.items():
