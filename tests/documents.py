@@ -103,10 +103,11 @@ class Reader:
         return None if self._skips(block.text) else self.paste_python(block.text)
 
     def paste_python(self, text: str) -> str:
-        """Run Python in this process; return what it prints."""
+        """Run Python in this process; print and return what it prints."""
         out = io.StringIO()
         with contextlib.redirect_stdout(out):
             exec(compile(text, "<page>", "exec"), self._namespace)
+        print(out.getvalue(), end="")
         return out.getvalue()
 
     def paste_shell(self, text: str) -> str | None:

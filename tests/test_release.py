@@ -153,4 +153,4 @@ def test_a_clean_environment_with_an_extra_has_what_it_promises(
     run(python, "-c", "import " + ", ".join(EXTRAS[extra]), folder=tmp_path)
     page = str(ROOT / "README.md")
     printed = run(python, str(ROOT / "tests" / "documents.py"), page, folder=tmp_path)
-    assert "warm_start" in printed
+    assert "with the past study: smallest error" in printed

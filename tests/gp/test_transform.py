@@ -76,3 +76,10 @@ def test_a_deviation_beyond_the_last_loss_counts_on_the_other_side() -> None:
     y, z = np.array([1.0, 2.0, 3.0, INF]), np.array([-1.0, 0.0, 1.0, 1.0])
     np.testing.assert_allclose(deviation_on(z, y, np.array([0.0, 0.5, 1.0, 0.0])), [0, 0.5, 1, 0])
     assert not deviation_on(z, np.full(4, INF), np.ones(4)).any()
+
+
+def test_the_deviation_of_a_huge_loss_does_not_overflow() -> None:
+    y, z = np.array([-1.7e308, 0.0, 1.7e308]), np.array([-1.0, 0.0, 1.0])
+    with np.errstate(over="raise"):
+        found = deviation_on(z, y, np.array([0.0, 1.7e308, 1.7e308]))
+    np.testing.assert_allclose(found, [0.0, 1.0, 1.0])

@@ -163,7 +163,7 @@ def random_command(name: str, folder: Path, rng: Rng) -> list[str]:
     as_json = ["--json"] if rng.random() < 0.5 else []
     file = folder / "rows.csv"
     objective = write_csv(file, rng)
-    options = ["--study", random_name(rng), f"--objective={objective}"]
+    options = [f"--study={random_name(rng)}", f"--objective={objective}"]
     every = [
         ["tasks", *as_json],
         ["tasks", f"--like={name}", *as_json],

@@ -315,3 +315,9 @@ def test_where_choices_differ_the_parameters_are_those_of_the_trial() -> None:
         system_attrs=system_attributes(Plan("acquisition", "weighed", {"c": 1.0, "n": 2.0})),
     )
     assert repr(params_of(trial)) == repr({"c": 1, "n": 2})
+
+
+def test_parameters_are_those_of_the_storage_and_not_a_copy() -> None:
+    # A sampler holds them for every trial of a study.
+    trial = create_trial(params={"n": 2}, distributions={"n": IntDistribution(0, 9)}, value=0.0)
+    assert params_of(trial) is trial.params

@@ -168,3 +168,20 @@ def test_a_study_without_reports_says_so(plots: ModuleType) -> None:
         assert "no intermediate values yet" in shown.to_json()
     else:
         assert "no intermediate values yet" in [t.get_text() for t in shown.axes[0].texts]
+
+
+@pytest.mark.parametrize("scale", [1.7e307, -1.7e307])
+@pytest.mark.parametrize("end", [0.9, 1e-200, -0.9])
+def test_curves_of_huge_values_have_an_axis(plots: ModuleType, scale: float, end: float) -> None:
+    study = optuna.create_study()
+    for first in (10.0, 9.0):
+        trial = study.ask({"x": optuna.distributions.FloatDistribution(0.0, 1.0)})
+        trial.report(first * scale, 0)
+        trial.report(end * scale, 1)
+        study.tell(trial, end * scale)
+    (panel,) = learning_curves_of(study, []).panels
+    assert panel.limits is not None
+    low, high = panel.limits
+    assert math.isfinite(high - low)
+    assert low < high
+    assert plots.plot_curves(study) is not None

@@ -71,7 +71,9 @@ def deviation_on(scores: Floats, losses: Floats, deviation: Floats) -> Floats:  
     order = np.flatnonzero(is_known)[np.argsort(losses[is_known], kind="stable")]
     x, z = losses[order], scores[order]
     y = np.clip(losses, x[0], x[-1])
-    here, above, below = (np.interp(y + k * deviation, x, z) for k in (0.0, 1.0, -1.0))
+    # Halved: a huge loss and its deviation must not overflow.
+    at = (y / 2 + k * (deviation / 2) for k in (0.0, 1.0, -1.0))
+    here, above, below = (np.interp(a, x / 2, z) for a in at)
     return np.where(deviation > 0.0, np.maximum(np.abs(above - here), np.abs(here - below)), 0.0)
 
 

@@ -279,18 +279,17 @@ def read_plan(trial: FrozenTrial) -> Plan | None:
     return Plan(first["origin"], _reason(first), params, start=first["warm"])
 
 
-def params_of(trial: FrozenTrial) -> dict[str, Any]:
+def params_of(trial: FrozenTrial) -> Mapping[str, Any]:
     """Return the parameters of a trial as the objective got them.
 
     Of choices that compare equal, such as 1 and 1.0 or 0 and False, Optuna stores the first one.
     Which one it was is known from the plan, or from what was enqueued.
     """
-    params = dict(trial.params)
     if not any(map(_has_equal_choices, trial.distributions.values())):
-        return params
+        return trial.params
     plan = read_plan(trial)
     given = {**(plan.params if plan else {}), **fixed_params(trial)}
-    return {n: given[n] if n in given and given[n] == v else v for n, v in params.items()}
+    return {n: given[n] if n in given and given[n] == v else v for n, v in trial.params.items()}
 
 
 def _has_equal_choices(distribution: BaseDistribution) -> bool:

@@ -36,6 +36,7 @@ PAST, COMPLETE, BEST, RUNNING, PRUNED, STOP, EXPECTED = (
 )
 _MAX_PAST = 200  # curves of all past studies together; more are a grey area
 _GROUPS = {TrialState.COMPLETE: COMPLETE, TrialState.PRUNED: PRUNED}
+_LARGEST = 1e300  # of a value on an axis; there is room for a margin beyond it
 
 
 class Drawn(NamedTuple):
@@ -177,9 +178,12 @@ def _panel(
     values = np.concatenate([_finite(own or groups[PAST]), ends])
     if not len(values):
         return Panel(name, groups, stops, None, False)
+    values = np.clip(values, -_LARGEST, _LARGEST)
     is_log = spans_decades(np.array([values.min(), np.quantile(values, 0.95)]))
-    limits = _limits(np.log10(values) if is_log else values, sign)
-    return Panel(name, groups, stops, tuple(10.0**limits if is_log else limits), is_log)
+    if not is_log:
+        return Panel(name, groups, stops, tuple(_limits(values, sign)), is_log)
+    limits = 10.0 ** np.clip(_limits(np.log10(values), sign), -300.0, 300.0)
+    return Panel(name, groups, stops, tuple(limits), is_log)
 
 
 def _limits(values: Floats, sign: float) -> Floats:  # (2,)
