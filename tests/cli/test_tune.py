@@ -247,6 +247,20 @@ def test_no_trial_begins_when_the_time_is_over() -> None:
 # Ctrl-C
 
 
+def test_a_worker_that_is_told_twice_to_end_ends_without_a_word() -> None:
+    what = write_function("time.sleep(3600)")
+    with Path(what.partition(":")[0]).open("a") as file:  # its end takes long enough for both
+        file.write("\nimport atexit\natexit.register(time.sleep, 1.0)\n")
+    with running("tune", *NEW, *TWO, what) as command:
+        while n_running() < 1:
+            assert command.poll() is None, command.communicate()
+            time.sleep(0.2)
+        os.killpg(command.pid, signal.SIGTERM)  # the workers too, which the parent ends as well
+        answer = ended(command)
+    assert answer.code == 130, answer
+    assert "SystemExit" not in answer.err
+
+
 @pytest.mark.parametrize(
     ("kind", "number"),
     [

@@ -135,7 +135,8 @@ def command(case: Case, folder: Path, rng: Rng) -> str:
     arguments = random_command(next(filter(None, names), ""), folder, rng)
     answer = metatpe(arguments[0], f"--storage={path}", *arguments[1:])
     assert answer.code == 0 or (answer.code == 2 and "metatpe: " in answer.err), answer
-    if "--json" in arguments and answer.code == 0:
+    options = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    if "--json" in options and answer.code == 0:
         json.loads(answer.out, parse_constant=fail)
     return answer.out + answer.err
 

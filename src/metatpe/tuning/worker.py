@@ -110,12 +110,22 @@ class _Forward(logging.Handler):
 
 
 def _end(*_: object) -> None:
+    # A terminal signals the whole group, and then the parent does: once is enough.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     raise SystemExit(1)
 
 
 def work(connection: Connection, objective: Function | Command) -> None:
     """Evaluate trials until the parent tells it to stop, or has died."""
     signal.signal(signal.SIGTERM, _end)
+    try:
+        _work(connection, objective)
+    finally:
+        # Nothing is left to clean up, and an exception while Python shuts down is printed.
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _work(connection: Connection, objective: Function | Command) -> None:
     with contextlib.suppress(OSError):
         os.dup2(2, 1)  # what an objective prints when it is imported is not our own output
     tolerate_any_text()
