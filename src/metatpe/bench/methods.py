@@ -182,6 +182,11 @@ _WITHOUT_PAST = (
         settings=_TPE_SETTINGS_WITHOUT_WEIGHING,
     ),
     Method(
+        "transfer-alone",
+        "TransferSampler without past studies",
+        _maker(TransferSampler, has_past=False),
+    ),
+    Method(
         "random",
         "Optuna's RandomSampler",
         lambda start: optuna.samplers.RandomSampler(seed=start.seed),

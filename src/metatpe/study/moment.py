@@ -176,10 +176,15 @@ class Moment:
 
     def is_new(self, X: Floats, *, complete_only: bool = False) -> Mask:  # (C, d) -> (C,)
         """Return which configurations nobody has evaluated or is evaluating, up to rounding."""
-        running = Seen(self.space.columns)
-        running.add(self.running)
         is_seen = self.observations.seen.has(X, complete_only=complete_only)
-        return ~(is_seen | running.has(X, complete_only=complete_only))
+        return ~(is_seen | self._seen_running.has(X, complete_only=complete_only))
+
+    @cached_property
+    def _seen_running(self) -> Seen:
+        seen = Seen(self.space.columns)
+        if len(self.running):
+            seen.add(self.running)
+        return seen
 
     def has(self, x: Floats) -> bool:  # (d,)
         """Return whether a configuration agrees with an evaluated or running one to 9 digits."""

@@ -24,6 +24,8 @@ class Seen:
 
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
+        self._discrete = np.flatnonzero(columns.n_cells > 0)
+        self._continuous = np.flatnonzero(columns.n_cells == 0)
         self._by_active: dict[bytes, tuple[Mask, set[bytes]]] = {}
 
     def add(self, X: Floats) -> None:  # (n, d)
@@ -75,9 +77,9 @@ class Seen:
 
     def _cells(self, X: Floats) -> NDArray[np.int32]:  # (n, d)
         cells = np.empty(X.shape, dtype=np.int32)
-        for j, x in enumerate(X.T):
-            if self._columns.n_cells[j] > 0:
-                cells[:, j] = self._columns.cells(x, j)
-            else:
-                cells[:, j] = np.where(np.isnan(x), -1, np.rint(np.nan_to_num(x) * _PER_RANGE))
+        for j in self._discrete:
+            cells[:, j] = self._columns.cells(X[:, j], j)
+        rounded = np.rint(X[:, self._continuous] * _PER_RANGE)
+        rounded[np.isnan(rounded)] = -1
+        cells[:, self._continuous] = rounded
         return cells
