@@ -5,6 +5,17 @@
     python benchmarks/development.py docs/development
     python benchmarks/development.py runs/ --suites oboe,taskset --at 5,10,20
 
+Without past studies, and with four evaluations at the same time:
+
+    metatpe bench run --problem hpobench,nasbench201 --seeds 2 --evaluations 200 --out alone/ \\
+        --method transfer-alone,optuna-gp,optuna-tpe-multivariate
+    metatpe bench run --problem hpobench,nasbench201 --seeds 3 --batch 4 --out batch/ \\
+        --method METHODS
+    python benchmarks/development.py docs/development/no-past --suites hpobench,nasbench201 \\
+        --first transfer-alone --at 5,10,20,30,50,100,200
+    python benchmarks/development.py docs/development/batch-4 --suites hpobench,nasbench201 \\
+        --at 4,12,20,32,52,100 --picture docs/figures/batch-4.png
+
 Printed is the mean over all runs of a suite that every method has finished, as a Markdown table,
 and in brackets by how many standard errors over runs the first method is ahead. With two
 objectives the score is the normalised hypervolume; with one it is the share of the way from the
@@ -22,6 +33,14 @@ from _runs import in_errors, names_of
 
 from metatpe.bench import get_problem, hypervolume_curve, read_results
 from metatpe.bench.families.taskset import curves as taskset_curves
+from metatpe.bench.figures.style import (
+    count_axis,
+    draw_curve,
+    legend_below,
+    method_lines,
+    panels,
+    style,
+)
 from metatpe.bench.problems import suite_of
 from metatpe.bench.records import Trace
 
@@ -69,18 +88,39 @@ def show(suite: str, found: dict[str, Scores], first: str, at: Sequence[int]) ->
         print(f"| {method} | " + " | ".join(cells).replace("-", "−") + " |")
 
 
+def draw(found: dict[str, dict[str, Scores]], file: Path) -> None:
+    """Draw the means of all methods with their standard errors, one panel per suite."""
+    with style():
+        picture, (axes,) = panels(1, len(found), 3.4)
+        for axis, (suite, of_method) in zip(axes, found.items(), strict=True):
+            lines = method_lines(list(of_method))
+            for i, (method, own) in enumerate(of_method.items()):
+                scores = np.stack([*own.values()])
+                error = scores.std(axis=0, ddof=1) / np.sqrt(len(scores))
+                x = np.arange(1, scores.shape[1] + 1)
+                draw_curve(axis, x, scores.mean(axis=0), error, lines[method], label=method, nth=i)
+            count_axis(axis, [n for n in (1, 2, 5, 10, 20, 50, 100, 200) if n <= len(x)])
+            axis.set(title=suite, xlabel="evaluations", ylim=(0.5, 1.0))
+        axes[0].set_ylabel("normalised hypervolume")
+        legend_below(picture, 3)
+        picture.savefig(file, dpi=150)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("folder", type=Path, help="of records or compact files")
     parser.add_argument("--suites", type=names_of, default=["oboe", "taskset"], metavar="NAME,...")
     parser.add_argument("--first", default="transfer", metavar="METHOD", help="is compared")
     parser.add_argument("--at", type=names_of, default=list(AT), metavar="N,...")
+    parser.add_argument("--picture", type=Path, metavar="FILE", help="draw the curves, too")
     args = parser.parse_args()
-    for suite in args.suites:
-        found = scores_of(args.folder, suite)
-        if args.first not in found:
+    found = {suite: scores_of(args.folder, suite) for suite in args.suites}
+    for suite, own in found.items():
+        if args.first not in own:
             parser.error(f"{args.folder} has no run of {args.first} on {suite}.")
-        show(suite, found, args.first, [int(n) for n in args.at])
+        show(suite, own, args.first, [int(n) for n in args.at])
+    if args.picture:
+        draw(found, args.picture)
 
 
 if __name__ == "__main__":
