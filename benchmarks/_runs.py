@@ -49,9 +49,17 @@ RULES = {  # the rules that `all` stands for
     "meta-tpe": (
         *("front", "column", "marginals", "proportion", "new"),
         *GUARDS["meta-tpe"],
-        *("listen", "reserve", "fewer"),
+        *("listen", "contradicted", "reserve", "fewer"),
     ),
-    "transfer": ("new", *GUARDS["transfer"], "plateaus", "listen", "reserve", "fewer"),
+    "transfer": (
+        "new",
+        *GUARDS["transfer"],
+        "plateaus",
+        "listen",
+        "contradicted",
+        "reserve",
+        "fewer",
+    ),
 }
 _EVERY = tuple(field.name for field in fields(Rules))
 Arms = dict[str, tuple[str, ...]]  # name -> the rules that are switched off

@@ -23,6 +23,7 @@ from metatpe.past.known import Past
 from metatpe.past.portfolio import (
     Candidates,
     Tried,
+    agreement,
     greedy,
     order_weights,
     spread_directions,
@@ -262,15 +263,15 @@ def test_what_cannot_be_served_is_refused_in_a_sentence() -> None:
 
 def test_a_pair_in_the_right_order_makes_a_task_e_times_as_probable_as_in_the_wrong_one() -> None:
     Y = np.array([[[0.0], [0.5], [1.0]], [[1.0], [0.5], [0.0]]])  # two tasks, opposite orders
-    weights = order_weights(Y, np.array([[1.0], [2.0], [3.0]]))
+    weights = order_weights(agreement(Y, np.array([[1.0], [2.0], [3.0]])))
     np.testing.assert_allclose(weights, 2.0 / (1.0 + np.exp(np.array([-3.0, 3.0]))))
 
 
 def test_without_two_results_or_with_equal_ones_all_tasks_weigh_the_same() -> None:
     Y = np.array([[[0.0], [0.5]], [[1.0], [0.5]]])
     for results in ([[1.0], [1.0]], [[np.inf], [np.inf]]):
-        np.testing.assert_allclose(order_weights(Y, np.array(results)), 1.0)
-    np.testing.assert_allclose(order_weights(Y[:, :1], np.array([[1.0]])), 1.0)
+        np.testing.assert_allclose(order_weights(agreement(Y, np.array(results))), 1.0)
+    np.testing.assert_allclose(order_weights(agreement(Y[:, :1], np.array([[1.0]]))), 1.0)
 
 
 def test_a_portfolio_of_what_was_not_tried_yet_is_the_rest_of_it(rng: np.random.Generator) -> None:
@@ -293,6 +294,29 @@ def test_results_lead_to_configurations_of_the_past_tasks_that_foresaw_them(
         tried = [Tried({"x": x}, y) for x, y in zip((middle, other), results, strict=True)]
         (member,) = candidates.members(1, tried)
         assert is_there(member.params["x"]) or is_there(other)
+
+
+def test_the_odds_that_some_past_task_fits_fall_with_each_pair_in_the_wrong_order(
+    rng: np.random.Generator,
+) -> None:
+    (task,) = valleys(rng)[:1]
+    candidates = Candidates(Past([task], LINE))
+    rows = np.argsort(task.losses[:, 0])[[0, 10, 20]]
+    xs = [task.configuration(i)["x"] for i in rows]
+    assert candidates.odds([]) == candidates.odds([Tried({"x": xs[0]}, [1.0])]) == 1.0
+    for results, s in (([1.0, 2.0, 3.0], 3), ([3.0, 2.0, 1.0], -3), ([2.0, 1.0, 3.0], 1)):
+        tried = [Tried({"x": x}, [y]) for x, y in zip(xs, results, strict=True)]
+        assert candidates.odds(tried) == pytest.approx(np.exp(s / 2))
+    unknown = Tried({"x": 0.123456789}, [-1.0])  # is no candidate: nothing is known of it
+    assert candidates.odds([unknown, Tried({"x": xs[0]}, [1.0])]) == 1.0
+
+
+def test_the_odds_are_the_mean_over_the_past_tasks(rng: np.random.Generator) -> None:
+    low, _, high = valleys(rng)
+    xs = [task.configuration(int(np.argmin(task.losses)))["x"] for task in (low, high)]
+    tried = [Tried({"x": x}, [y]) for x, y in zip(xs, (0.0, 1.0), strict=True)]
+    both = Candidates(Past([low, high], LINE)).odds(tried)
+    assert both == pytest.approx((np.exp(0.5) + np.exp(-0.5)) / 2)
 
 
 def valleys(rng: np.random.Generator) -> list[Task]:

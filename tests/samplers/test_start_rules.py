@@ -1,13 +1,14 @@
-"""What follows from the number of first configurations, and from the rule `reserve`."""
+"""The number of first configurations, and the rules `reserve` and `contradicted`."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 from studies import GRID, SQUARE, evaluate, new_study, past_study
 
-from metatpe import MetaTPESampler, Task, transfer_history
+from metatpe import MetaTPESampler, Task, TransferSampler, transfer_history
 
 
 def test_without_start_up_trials_the_past_has_weight_from_the_first_choice_on() -> None:
@@ -43,3 +44,22 @@ def test_a_value_enqueued_by_hand_does_not_make_the_space_look_used_up(
         evaluate(study, 1, space=GRID)
     assert len({str(t.params) for t in study.trials}) == 6
     assert "every configuration" not in caplog.text
+
+
+@pytest.mark.parametrize("make", [TransferSampler, MetaTPESampler])
+def test_a_start_that_contradicts_all_past_tasks_ends_early_and_one_that_fits_does_not(
+    make: Callable[..., MetaTPESampler | TransferSampler],
+) -> None:
+    task = Task.from_study(past_study(space=SQUARE, n=60))
+    reverse = replace(task, losses=-task.losses)
+
+    def n_warm_starts(past: Task, *, rule: bool) -> int:
+        sampler = make([past], seed=0)
+        sampler.rules = replace(sampler.rules, contradicted=rule, restart=False)
+        study = new_study(sampler)
+        evaluate(study, 5, space=SQUARE)
+        return [record.origin for record in transfer_history(study)].count("warm_start")
+
+    assert n_warm_starts(task, rule=True) == n_warm_starts(task, rule=False) == 5
+    assert n_warm_starts(reverse, rule=False) == 5
+    assert 2 <= n_warm_starts(reverse, rule=True) < 5

@@ -28,6 +28,11 @@ makes it e times as probable as one that orders it wrongly:
           sign(y_tj(x_i) - y_tj(x_i')) sign(f_j(x_i) - f_j(x_i'))
     w_t = M exp(s_t / 2) / sum_u exp(s_u / 2)                       takes the place of 1 in V
 
+All past tasks may be wrong. One that says nothing about the study orders as many pairs correctly
+as wrongly, s = 0. So the odds that some past task fits, if both are as probable before the first
+result, are 1/M sum_t exp(s_t / 2). Below `LEAST_ODDS` the start is over, and the sampler chooses
+the next configuration itself (rule `contradicted`).
+
 Shapes: candidates X (C, d), predictions Y (M, C, m), directions (L, m), values (M, L), results
 f (n, m), weights w (M,).
 """
@@ -54,6 +59,7 @@ from metatpe.tpe.pareto import order
 
 _N_DIRECTIONS = 64
 _LEAST_GAIN = 0.01
+LEAST_ODDS = 0.25  # that some past task fits; below it the start ends
 _N_BEST = 200  # candidates from the past tasks, but at least one of each up to `_MAX_BEST`
 _MAX_BEST = 500
 _MAX_ENTRIES = 1 << 21  # of (tasks, directions, candidates) at a time
@@ -169,16 +175,28 @@ class Candidates:
             tried: The configurations that the study has tried, and what came of them. Those that
                 are no candidates do not count.
         """
-        rows = self._rows_of([t.params for t in tried])
-        known = [(row, t.losses) for row, t in zip(rows, tried, strict=True) if row is not None]
+        known = self._known(tried)
         before = np.array([row for row, _ in known], dtype=np.int64)
-        done = [(row, losses) for row, losses in known if losses is not None]
-        weights = np.ones(len(self._Y))
-        if done:
-            found, results = zip(*done, strict=True)
-            weights = order_weights(self._Y[:, list(found)], np.array(results))
+        weights = order_weights(self._agreement(known))
         chosen = greedy(self._Y, self._directions, k, weights=weights, before=before)
         return self._described(before, chosen)
+
+    def odds(self, tried: Sequence[Tried]) -> float:
+        """Return the odds that some past task fits the study, 1 before there are results."""
+        return float(np.exp(self._agreement(self._known(tried)) / 2).mean())
+
+    def _known(self, tried: Sequence[Tried]) -> list[tuple[int, Sequence[float] | None]]:
+        """Return the candidates among what was tried, and what came of them."""
+        rows = self._rows_of([t.params for t in tried])
+        return [(row, t.losses) for row, t in zip(rows, tried, strict=True) if row is not None]
+
+    def _agreement(self, known: Sequence[tuple[int, Sequence[float] | None]]) -> Floats:  # (M,)
+        """Return s_t of each past task."""
+        done = [(row, losses) for row, losses in known if losses is not None]
+        if not done:
+            return np.zeros(len(self._Y))
+        found, results = zip(*done, strict=True)
+        return agreement(self._Y[:, list(found)], np.array(results))
 
     def _rows_of(self, configurations: Sequence[Mapping[str, Any]]) -> list[int | None]:
         """Return which candidate each configuration is."""
@@ -345,11 +363,16 @@ def greedy(
     return np.array(chosen, dtype=np.int64)
 
 
-def order_weights(Y: Floats, results: Floats) -> Floats:  # (M, n, m), (n, m) -> (M,)
-    """Return the weights of the tasks by how they order what was evaluated, of mean 1."""
+def agreement(Y: Floats, results: Floats) -> Floats:  # (M, n, m), (n, m) -> (M,)
+    """Return of each task how many more pairs of results it orders correctly than wrongly."""
     first, second = np.tril_indices(len(results), -1)
     with np.errstate(invalid="ignore"):  # two infinite results: inf - inf
         observed = np.nan_to_num(np.sign(results[first] - results[second]))
-    agreement = np.einsum("tpj,pj->t", np.sign(Y[:, first] - Y[:, second]), observed)
+    found: Floats = np.einsum("tpj,pj->t", np.sign(Y[:, first] - Y[:, second]), observed)
+    return found
+
+
+def order_weights(agreement: Floats) -> Floats:  # (M,) -> (M,)
+    """Return the weights of the tasks by how they order what was evaluated, of mean 1."""
     weights = np.exp((agreement - agreement.max()) / 2)
-    return np.asarray(len(Y) * weights / weights.sum())
+    return np.asarray(len(weights) * weights / weights.sum())

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from metatpe.past.known import Past
-from metatpe.past.portfolio import Candidates, Member, Tried, joined_space
+from metatpe.past.portfolio import LEAST_ODDS, Candidates, Member, Tried, joined_space
 from metatpe.past.start import First, Start, portfolio_start
 from metatpe.past.task import Task
 from metatpe.space import Space
@@ -59,12 +59,15 @@ class FirstTrials:
     def plan(self, sampler: PastSampler, moment: Moment) -> Plan | None:
         """Return the warm start of the trial that asks.
 
-        None if the start is over, and no worker has died with a configuration of it.
+        None if the start is over, and no worker has died with a configuration of it. It is over
+        sooner if the results contradict all past tasks.
         """
         index = moment.start_index(self.n)
         if index is None:
             return self._abandoned(sampler, moment)
         start = self._start_of(sampler, moment, index)
+        if start is None:
+            return None
         order = start.order_for(index, has_collided=moment.attempt > 0)
         if not sampler.rules.reserve:
             order = [index] if index < start.n_drawn else []
@@ -80,11 +83,15 @@ class FirstTrials:
         index = moment.abandoned_start
         if index is None or index >= self.n_indices:
             return None
-        abandoned = self._start_of(sampler, moment, index).configurations[index : index + 1]
+        start = self._start_of(sampler, moment, index)
+        abandoned = start.configurations[index : index + 1] if start else []
         return first_fitting(sampler, moment, [(index, first) for first in abandoned])
 
-    def _start_of(self, sampler: PastSampler, moment: Moment, index: int) -> Start:
-        """Return the start of trial `index`: with a portfolio, of the past tasks that fit."""
+    def _start_of(self, sampler: PastSampler, moment: Moment, index: int) -> Start | None:
+        """Return the start of trial `index`: with a portfolio, of the past tasks that fit.
+
+        None if the results contradict all of them.
+        """
         if not self._has_portfolio:
             return self._start
         space = self._space(sampler.past_in, moment.space)
@@ -99,8 +106,10 @@ class FirstTrials:
             return portfolio_start(dict(enumerate(portfolio)), self._start, portfolio)
         # Earlier trials that have not chosen yet will take the next best ones: each knows which is
         # its own, although it does not see what the others choose.
-        n_ahead = moment.n_undecided(self.n)
-        members = candidates.members(n_ahead + 1, [Tried(*one) for one in moment.tried])
+        n_ahead, tried = moment.n_undecided(self.n), [Tried(*one) for one in moment.tried]
+        if sampler.rules.contradicted and candidates.odds(tried) < LEAST_ODDS:
+            return None
+        members = candidates.members(n_ahead + 1, tried)
         own = dict(zip([index], members[n_ahead:], strict=False))
         return portfolio_start(own, self._start, portfolio)
 

@@ -83,6 +83,7 @@ class Rules:
     widths: bool = True  # `densities.of_study`
     # The start and workers.
     listen: bool = True  # results decide on the rest of a portfolio (`first`, `past.portfolio`)
+    contradicted: bool = True  # the start ends if results contradict all past tasks (the same)
     reserve: bool = True  # more first configurations than trials (`first`, `past.start`)
     fewer: bool = True  # after workers collide, fewer candidates (`densities`, `surrogate`)
     # TransferSampler.
