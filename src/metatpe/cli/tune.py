@@ -159,6 +159,11 @@ def _run(tuning: Tuning, *, as_json: bool) -> None:
     if tuner.is_stopped:
         view.message(_stopped_line(tuned, tuning.n_trials))
         raise typer.Exit(130)
+    if not view.n_finished and tuning.timeout is None:
+        view.message(
+            f"no new trials: the study already has {counted(tuning.n_trials, 'trial')}; to "
+            "continue it, give a larger number with --trials."
+        )
     if not any(t.state == TrialState.COMPLETE for t in tuned.get_trials(deepcopy=False)):
         raise typer.Exit(1)
 
@@ -179,7 +184,7 @@ class _View:
         self._has_one_objective = False
         self._last: list[FrozenTrial] = []
         self._n_failed = 0
-        self._n_finished = 0
+        self.n_finished = 0
 
     def begin(self, setup: Setup) -> None:
         """Show what the run starts with."""
@@ -220,7 +225,7 @@ class _View:
 
     def finished(self, trial: FrozenTrial, study: Study) -> None:
         """Show a trial that has ended."""
-        self._n_finished += 1
+        self.n_finished += 1
         self._n_failed += trial.state == TrialState.FAIL
         self._last = [*self._last, trial][-_ROWS:]
         best = front_of(study)
@@ -236,7 +241,7 @@ class _View:
         is_best = "best" if self._has_one_objective else "front"
         columns = ("trial", "values", is_best, "chosen", "weights")
         table = table_of(columns, rows, Text(self._tuning.study))
-        done = f"{self._n_finished} evaluated, {self._n_failed} of them failed"
+        done = f"{self.n_finished} evaluated, {self._n_failed} of them failed"
         return Group(table, Text("; ".join(filter(None, [done, best, "Ctrl-C stops"]))))
 
 
