@@ -1,10 +1,12 @@
 """Tune a function or a command with the help of past studies.
 
-The function takes an Optuna trial and returns the values of the objectives. In a command, the
-parts in braces are replaced by values for each trial: `{lr:log:1e-5:1e-1}`, `{depth:int:1:8}` or
-`{act:relu|tanh}`. Types are float, log, int and logint; `{lr}` repeats the same value. The last
-line of the output must be JSON: a number, a list, or an object with the values by name.
-If the exit code is not 0, the trial has failed, and the end of the output is stored.
+The function takes an Optuna trial and returns the values of the objectives.
+
+A command comes after `--`. Its parts in braces are replaced by values for each trial:
+`{lr:log:1e-5:1e-1}`, `{depth:int:1:8}` or `'{act:relu|tanh}'`, which needs the quotes because of
+the bar. Types are float, log, int and logint; `{lr}` repeats the same value. The last line of the
+output must be JSON: a number, a list, or an object with the values by name. If the exit code is
+not 0, the trial has failed, and the end of the output is stored.
 
 Trials that are unlikely to end among the best are stopped early, if they report intermediate
 values. A function calls `trial.report` and `trial.should_prune`. For a command, `--report`
@@ -241,7 +243,7 @@ class _View:
         is_best = "best" if self._has_one_objective else "front"
         columns = ("trial", "values", is_best, "chosen", "weights")
         table = table_of(columns, rows, Text(self._tuning.study))
-        done = f"{self.n_finished} evaluated, {self._n_failed} of them failed"
+        done = f"{self.n_finished} evaluated, {self._n_failed} failed"
         return Group(table, Text("; ".join(filter(None, [done, best, "Ctrl-C stops"]))))
 
 
@@ -278,7 +280,7 @@ def row_of(trial: FrozenTrial, study: Study, front: Set[int]) -> list[str]:
 def _best_so_far(best: Sequence[FrozenTrial], study: Study) -> str:
     """Return the best value of one objective, or the size of the front of several."""
     if len(study.directions) > 1:
-        return f"front of {len(best)}"
+        return f"Pareto front: {counted(len(best), 'trial')}"
     return f"best so far: {_values(best[0], study)} (trial {best[0].number})" if best else ""
 
 
