@@ -368,7 +368,7 @@ def draw_reach(runs: Runs, file: Path) -> None:
     """Draw how soon TransferSampler reaches what Optuna's TPE reaches in 100 evaluations."""
     from matplotlib import pyplot as plt
 
-    figure, axes = plt.subplots(1, 2, figsize=(9.0, 3.4), layout="constrained", sharex=True)
+    figure, axes = plt.subplots(1, 2, figsize=(9.0, 3.6), layout="constrained", sharex=True)
     at = range(1, 101)
     for axis, (suite, title) in zip(axes, SUITES.items(), strict=True):
         for method, (label, color) in REACH.items():
@@ -382,7 +382,8 @@ def draw_reach(runs: Runs, file: Path) -> None:
         axis.set(title=title, xlabel="trials", ylim=(0.6, 1.0), xlim=(0, 100))
         axis.grid(alpha=0.3)
     axes[0].set_ylabel("normalised hypervolume")
-    axes[1].legend(loc="lower right", frameon=False)
+    lines, labels = axes[0].get_legend_handles_labels()
+    figure.legend(lines, labels, loc="outside lower center", ncols=len(labels), frameon=False)
     figure.savefig(file, dpi=110)
     plt.close(figure)
 

@@ -28,13 +28,14 @@ def print_gain(with_past: Sequence[optuna.Study], without: Sequence[optuna.Study
     has_one = len(with_past[0].directions) == 1
     sign = -1.0 if has_one and with_past[0].direction == StudyDirection.MINIMIZE else 1.0
     what = "best value" if has_one else "hypervolume"
-    print(f"\n{what}, mean of {len(with_past)} studies with and {len(without)} without the past")
-    print("trials  with the past  without")
+    n_with, n_without = len(with_past), len(without)
+    print(f"\n{what}, mean of {n_with} studies with and {n_without} without past studies")
+    print("trials  with past studies  without")
     for i in sorted({min(k, n) for k in (1, 5, 10, 20, 30, 50)} | {n}):
-        print(f"{i:6d}  {sign * past[i - 1]:13.3f}  {sign * alone[i - 1]:7.3f}")
+        print(f"{i:6d}  {sign * past[i - 1]:17.3f}  {sign * alone[i - 1]:7.3f}")
     as_good = np.flatnonzero(alone >= past[min(10, n) - 1])
     needed = f"{as_good[0] + 1} trials" if len(as_good) else f"more than {n} trials"
-    print(f"What {min(10, n)} trials reach with the past takes {needed} without it.")
+    print(f"What {min(10, n)} trials reach with past studies takes {needed} without them.")
 
 
 def reached(studies: Sequence[optuna.Study]) -> Floats:  # (studies, n), larger is better

@@ -52,13 +52,13 @@ def main() -> None:
 
     with_past, without = [], []
     for seed in range(args.seeds):
-        print(f"new study: diabetes, seed {seed}, with and without the past", flush=True)
+        print(f"new study: diabetes, seed {seed}, with and without past studies", flush=True)
         with_past.append(search(args.batches, args.batch_size, sources, seed))
         without.append(search(args.batches, args.batch_size, [], seed))
 
     print("\nfinal weights of the past studies:")
     print(" ", [r.weights for r in transfer_history(with_past[0]) if r.weights][-1:])
-    print("R² and kB on the front of the first study with the past:")
+    print("R² and kB on the front of the first study with past studies:")
     for trial in sorted(with_past[0].best_trials, key=lambda t: t.values):
         print(f"  {trial.values[0]:.3f}  {trial.values[1]:6.1f}  {trial.params}")
     print_gain(with_past, without)

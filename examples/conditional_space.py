@@ -90,13 +90,13 @@ def main() -> None:
     objective = Objective(load_digits, ["svm", "neighbours", "forest"])
     with_past, without = [], []
     for seed in range(args.seeds):
-        print(f"new study: digits, seed {seed}, with and without the past", flush=True)
+        print(f"new study: digits, seed {seed}, with and without past studies", flush=True)
         sampler = TransferSampler(sources, seed=seed)
         with_past.append(search(objective, args.trials, sampler, f"with {seed}"))
         sampler = TransferSampler(seed=seed)
         without.append(search(objective, args.trials, sampler, f"without {seed}"))
 
-    print("\nthe first study with the past, trial by trial:")
+    print("\nthe first study with past studies, trial by trial:")
     for record in transfer_history(with_past[0]):
         trial = with_past[0].trials[record.number]
         print(f"  {record.number:2d}  {trial.value:.3f}  {record.origin:11s}  {trial.params}")

@@ -85,15 +85,15 @@ def main() -> None:
     digits = Objective(load_digits)
     with_past, without = [], []
     for seed in range(args.seeds):
-        print(f"new study: digits, seed {seed}, with and without the past", flush=True)
+        print(f"new study: digits, seed {seed}, with and without past studies", flush=True)
         sampler = TransferSampler(sources, seed=seed)
         with_past.append(search(digits, args.trials, sampler, f"with {seed}"))
         sampler = TransferSampler(seed=seed)
         without.append(search(digits, args.trials, sampler, f"without {seed}"))
 
-    print(f"\nfeasible trials with the past: {[n_feasible(s) for s in with_past]}, without: "
+    print(f"\nfeasible trials with past studies: {[n_feasible(s) for s in with_past]}, without: "
           f"{[n_feasible(s) for s in without]}")  # fmt: skip
-    print("error, microseconds and kB on the front of the first study with the past:")
+    print("error, microseconds and kB on the front of the first study with past studies:")
     for trial in sorted(with_past[0].best_trials, key=lambda t: t.values):
         size = trial.constraints["size"] + LIMIT
         print(f"  {trial.values[0]:.3f}  {trial.values[1]:6.2f}  {size:4.0f}  {trial.params}")

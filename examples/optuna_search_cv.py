@@ -67,13 +67,13 @@ def main() -> None:
 
     with_past, without = [], []
     for seed in range(args.seeds):
-        print(f"new search: digits, seed {seed}, with and without the past", flush=True)
+        print(f"new search: digits, seed {seed}, with and without past studies", flush=True)
         with_past.append(search(load_digits, args.trials, TransferSampler(sources, seed=seed)))
         without.append(search(load_digits, args.trials, TransferSampler(seed=seed)))
 
     X, y = load_digits(return_X_y=True)
     _, X_test, _, y_test = train_test_split(X, y, train_size=0.5, random_state=0, stratify=y)
-    print(f"\nbest parameters of the first search with the past: {with_past[0].best_params_}")
+    print(f"\nbest parameters of the first search with past studies: {with_past[0].best_params_}")
     print(
         f"its accuracy on the other half of the digits: {with_past[0].score(X_test, y_test):.3f}"
     )

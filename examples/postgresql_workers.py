@@ -86,7 +86,7 @@ def main() -> None:
         trials = studies[0].trials
         n_different = len({tuple(sorted(t.params.items())) for t in trials})
         origins = [record.origin for record in transfer_history(studies[0])]
-        print(f"\nwith the past: {len(trials)} trials, {n_different} different, "
+        print(f"\nwith past studies: {len(trials)} trials, {n_different} different, "
               f"{origins.count('warm_start')} warm starts")  # fmt: skip
         print("R² and kB on the front:")
         for trial in sorted(studies[0].best_trials, key=lambda t: t.values):

@@ -140,7 +140,7 @@ def main() -> None:
     objective = Objective(digits(), args.epochs)
     with_past, without = [], []
     for seed in range(args.seeds):
-        print(f"new study: all digits, seed {seed}, with and without the past", flush=True)
+        print(f"new study: all digits, seed {seed}, with and without past studies", flush=True)
         sampler = TransferSampler(sources, seed=seed)
         with_past.append(search(objective, args.trials, sampler, f"with {seed}"))
         sampler = TransferSampler(seed=seed)
@@ -148,7 +148,7 @@ def main() -> None:
 
     print("\nfinal weights of the past studies:")
     print(" ", [r.weights for r in transfer_history(with_past[0]) if r.weights][-1:])
-    print("accuracy and milliseconds an image on the front of the first study with the past:")
+    print("accuracy and milliseconds an image on the front of the first study with past studies:")
     for trial in sorted(with_past[0].best_trials, key=lambda t: t.values):
         print(f"  {trial.values[0]:.3f}  {trial.values[1]:.3f}  {trial.params}")
     print_gain(with_past, without)

@@ -87,7 +87,7 @@ def main() -> None:
     print("\norigin of the configurations, and weights of the past studies:")
     for record in transfer_history(with_past):
         print(f"  {record.number:2d}  {record.origin:11s}  {record.weights}")
-    print("R² and kB on the front of the study with the past:")
+    print("R² and kB on the front of the study with past studies:")
     for trial in sorted(with_past.best_trials, key=lambda t: t.values):
         print(f"  {trial.values[0]:.3f}  {trial.values[1]:6.1f}  {trial.params}")
     print_gain([with_past], [without])

@@ -83,13 +83,13 @@ def main() -> None:
     digits = Objective(load_digits)
     with_past, without = [], []
     for seed in range(args.seeds):
-        print(f"new study: digits, seed {seed}, with and without the past", flush=True)
+        print(f"new study: digits, seed {seed}, with and without past studies", flush=True)
         with_past.append(search(digits, args.trials, TransferSampler(sources, seed=seed)))
         without.append(search(digits, args.trials, TransferSampler(seed=seed)))
 
     print("\nfinal weights of the past studies:")
     print(" ", [r.weights for r in transfer_history(with_past[0]) if r.weights][-1:])
-    print("error and microseconds per prediction on the front of the first study with the past:")
+    print("error and µs per prediction on the front of the first study with past studies:")
     for trial in sorted(with_past[0].best_trials, key=lambda t: t.values):
         print(f"  {trial.values[0]:.3f}  {trial.values[1]:6.2f}  {trial.params}")
     print_gain(with_past, without)

@@ -49,7 +49,7 @@ def run_example(name: str, *arguments: str, folder: Path) -> str:
 
 
 def gains(printed: str) -> list[tuple[int, float, float]]:
-    """Return the table at the end: trials, with the past, without."""
+    """Return the table at the end: trials, with past studies, without."""
     rows = re.findall(r"^ +(\d+) +(-?[\d.]+) +(-?[\d.]+)$", printed, flags=re.MULTILINE)
     return [(int(n), float(past), float(alone)) for n, past, alone in rows]
 
@@ -66,7 +66,8 @@ def test_an_example_tunes_a_real_model_and_says_what_the_past_gained(
         pytest.importorskip(module)
     printed = run_example(name, *arguments.split(), folder=tmp_path)
     assert [n for n, _, _ in gains(printed)] == [1, 5, 6]
-    assert re.search(r"What 6 trials reach with the past takes .*\d trials without it", printed)
+    said = r"What 6 trials reach with past studies takes .*\d trials without them"
+    assert re.search(said, printed)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -88,7 +88,7 @@ def test_past_studies_of_another_version_are_made_again(
 
 
 def test_the_demo_searches_values_and_no_indices(demo: tuple[Path, list[str]]) -> None:
-    for name in ("naval_propulsion", "slice_localization, with the past"):
+    for name in ("naval_propulsion", "slice_localization, with past studies"):
         params = [trial.params for trial in study_of(demo[0], name).trials]
         assert {p["batch_size"] for p in params} <= {8, 16, 32, 64}
         assert {p["n_units_1"] for p in params} <= {16, 32, 64, 128, 256, 512}
@@ -99,8 +99,8 @@ def test_the_demo_prints_the_hypervolume_that_its_studies_reached(
 ) -> None:
     problem = get_problem("hpolib/slice_localization")
     labels = {
-        "with the past": "TransferSampler, with past studies",
-        "without": "TransferSampler, without",
+        "with past studies": "TransferSampler, with past studies",
+        "without past studies": "TransferSampler, without",
         "TPE": "Optuna's TPE",
     }
     for name, label in labels.items():
@@ -116,7 +116,7 @@ def test_the_demo_compares_with_optunas_tpe_with_the_same_seed(
     problem = get_problem("hpolib/slice_localization")
     trials = {
         name: study_of(demo[0], f"slice_localization, {name}").trials
-        for name in ("with the past", "TPE")
+        for name in ("with past studies", "TPE")
     }
     sampler = TPESampler(multivariate=True, seed=0)
     rival = optuna.create_study(directions=["minimize"] * 2, sampler=sampler)
@@ -151,7 +151,7 @@ def test_the_comparison_is_true_of_the_curves(ours: list[float], wanted: str) ->
 def test_the_demo_prints_the_weights_that_its_trials_recorded(
     demo: tuple[Path, list[str]],
 ) -> None:
-    records = transfer_history(study_of(demo[0], "slice_localization, with the past"))
+    records = transfer_history(study_of(demo[0], "slice_localization, with past studies"))
     assert [r.origin for r in records[:5]] == ["warm_start"] * 5
     weights = [r.weights for r in records if r.number < 10 and r.weights][-1]
     for name, weight in weights.items():

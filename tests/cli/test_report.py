@@ -105,6 +105,10 @@ def test_bad_input_is_one_sentence(
         (("new", "--storage", storage, "--from", "x*"), "no study is called 'x*'"),
         (("new", "--storage", storage, "--out", tmp_path / "no" / "r.html"), "there is no folder"),
         (("new", "--storage", storage, "--format", "md", "--pdf"), "--pdf prints the page"),
+        (
+            ("new, alone", "--storage", storage, "--without", "new"),
+            "study 'new' was tuned with past studies; --without needs studies of the same",
+        ),
         (("new", "--storage", "sqlite:///no.db"), "there is no file no.db."),
     ]:
         printed, said = report(*arguments, code=2)

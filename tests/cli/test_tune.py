@@ -105,6 +105,14 @@ def test_a_function_is_tuned_with_the_past_and_the_study_goes_on() -> None:
     assert len(study.trials) == 8
 
 
+def test_a_study_that_has_its_trials_says_how_to_continue_it() -> None:
+    arguments = (write_function(), *TWO, "--seed", 0, "--trials", 2)
+    said = "no new trials: the study already has 2 trials; to continue it, give a larger number"
+    assert said not in tune(*arguments).out
+    assert said in tune(*arguments).out
+    assert len(study_of().trials) == 2
+
+
 def test_with_one_objective_the_best_trial_is_shown_instead_of_a_front() -> None:
     Path("train.py").write_text(
         'def objective(trial):\n    return trial.suggest_float("x", 0, 1)\n'
@@ -430,6 +438,19 @@ def test_an_objective_with_another_number_of_values_leaves_no_study_that_blocks_
     assert "The number of the values 2 did not match the number of the objectives 1" in said
     assert tune(write_function(), *arguments[:-1], 4, *TWO).code == 0
     assert len(study_of().trials) == 4
+
+
+@pytest.mark.parametrize(
+    ("returned", "what"),
+    [("None", "nothing (None)"), ("{'error': x, 'cost': 1}", "a dict"), ("'good'", "a str")],
+)
+def test_an_objective_that_returns_no_values_is_told_what_to_return(
+    returned: str, what: str
+) -> None:
+    function = write_function(f"return {returned}")
+    said = refusal("tune", function, *NEW, *TWO, "--trials", 50)
+    expected = "it must return a number, or a tuple with one number per objective; correct this"
+    assert f"in the same way: the objective returned {what}; {expected}" in said
 
 
 # Bad input

@@ -283,6 +283,11 @@ def test_a_study_becomes_its_finished_trials() -> None:
     assert Task.from_study(study, name="new").name == "new"
 
 
+def test_the_name_of_a_study_is_no_study() -> None:
+    with pytest.raises(ValueError, match=r"but is the string 'old'; load_tasks\(url, name\)"):
+        Task.from_study("old")  # type: ignore[arg-type]
+
+
 def test_a_maximised_objective_is_a_loss_with_the_other_sign(rng: np.random.Generator) -> None:
     tasks = []
     for direction, sign in (("minimize", 1.0), ("maximize", -1.0)):

@@ -293,7 +293,7 @@ def test_without_a_reference_point_it_is_the_worst_value_of_all_studies(
         values = np.log10([trial.values for trial in s.trials])  # they span decades
         ends = [moocore.hypervolume(values[:n], ref=np.log10(worst)) for n in (1, len(values))]
         np.testing.assert_allclose(curve.mean[[0, -1]], ends)
-    assert f"objective 0 {worst[0]:.4g} (in logs)" in found.about
+    assert f"objective 0 = {worst[0]:.4g} (log scale)" in found.about
 
 
 @pytest.mark.parametrize("direction", ["minimize", "maximize"])
@@ -306,9 +306,9 @@ def test_the_hypervolume_is_taken_where_the_values_are_spread(direction: str) ->
     losses = [[sign * math.log10(a), b] for a, b in values]
     wanted = [moocore.hypervolume(losses[: n + 1], ref=np.max(losses, axis=0)) for n in range(3)]
     np.testing.assert_allclose(data.curves[0].mean, wanted)
-    assert "(in logs), objective 1 1.5" in data.about
+    assert "(log scale), objective 1 = 1.5" in data.about
     linear = progress_of(study, [2.0 if sign > 0 else 0.0, 2.0])
-    assert "logs" not in linear.about
+    assert "log scale" not in linear.about
 
 
 def test_best_values_that_span_decades_are_drawn_on_a_log_scale() -> None:

@@ -84,8 +84,8 @@ def run_demo(database: Path, n_trials: int, seed: int, step: Step) -> Demo:
     problem = get_problem(TARGET_PROBLEM)
     sources = load_tasks(storage, [_study_name(p, seed) for p in past])
     samplers: dict[str, BaseSampler] = {
-        "with the past": TransferSampler(sources, seed=seed),
-        "without": TransferSampler(seed=seed),
+        "with past studies": TransferSampler(sources, seed=seed),
+        "without past studies": TransferSampler(seed=seed),
         "TPE": TPESampler(multivariate=True, seed=seed),
     }
     with_past, without, tpe = (
@@ -100,8 +100,8 @@ def _study_name(problem: Problem, seed: int) -> str:
 
 
 _LABELS = {  # end of a study's name -> what tables and pictures call it
-    "with the past": "TransferSampler, with past studies",
-    "without": "TransferSampler, without",
+    "with past studies": "TransferSampler, with past studies",
+    "without past studies": "TransferSampler, without",
     "TPE": "Optuna's TPE",
 }
 

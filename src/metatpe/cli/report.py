@@ -109,6 +109,12 @@ def _read(
     wanted = dict.fromkeys([*sorted(used), *asked])
     names = [n for n in wanted if n != study.study_name and n not in runs]
     sources, others = ([load_stored(opened, n) for n in group] for group in (names, runs))
+    for other in others:
+        if any({*r.weights, *r.sources} - {TARGET} for r in transfer_history(other)):
+            raise ValueError(
+                f"study {other.study_name!r} was tuned with past studies; --without needs "
+                "studies of the same problem that were tuned without them."
+            )
     return study, sources, others
 
 

@@ -1,10 +1,12 @@
 """Tune a function or a command with the help of past studies.
 
-The function takes an Optuna trial and returns the values of the objectives. In a command, the
-parts in braces are replaced by values for each trial: `{lr:log:1e-5:1e-1}`, `{depth:int:1:8}` or
-`{act:relu|tanh}`. Types are float, log, int and logint; `{lr}` repeats the same value. The last
-line of the output must be JSON: a number, a list, or an object with the values by name.
-If the exit code is not 0, the trial has failed, and the end of the output is stored.
+The function takes an Optuna trial and returns the values of the objectives.
+
+A command comes after `--`. Its parts in braces are replaced by values for each trial:
+`{lr:log:1e-5:1e-1}`, `{depth:int:1:8}` or `'{act:relu|tanh}'`, which needs the quotes because of
+the bar. Types are float, log, int and logint; `{lr}` repeats the same value. The last line of the
+output must be JSON: a number, a list, or an object with the values by name. If the exit code is
+not 0, the trial has failed, and the end of the output is stored.
 
 Trials that are unlikely to end among the best are stopped early, if they report intermediate
 values. A function calls `trial.report` and `trial.should_prune`. For a command, `--report`
@@ -159,6 +161,11 @@ def _run(tuning: Tuning, *, as_json: bool) -> None:
     if tuner.is_stopped:
         view.message(_stopped_line(tuned, tuning.n_trials))
         raise typer.Exit(130)
+    if not view.n_finished and tuning.timeout is None:
+        view.message(
+            f"no new trials: the study already has {counted(tuning.n_trials, 'trial')}; to "
+            "continue it, give a larger number with --trials."
+        )
     if not any(t.state == TrialState.COMPLETE for t in tuned.get_trials(deepcopy=False)):
         raise typer.Exit(1)
 
@@ -179,7 +186,7 @@ class _View:
         self._has_one_objective = False
         self._last: list[FrozenTrial] = []
         self._n_failed = 0
-        self._n_finished = 0
+        self.n_finished = 0
 
     def begin(self, setup: Setup) -> None:
         """Show what the run starts with."""
@@ -220,7 +227,7 @@ class _View:
 
     def finished(self, trial: FrozenTrial, study: Study) -> None:
         """Show a trial that has ended."""
-        self._n_finished += 1
+        self.n_finished += 1
         self._n_failed += trial.state == TrialState.FAIL
         self._last = [*self._last, trial][-_ROWS:]
         best = front_of(study)
@@ -236,7 +243,7 @@ class _View:
         is_best = "best" if self._has_one_objective else "front"
         columns = ("trial", "values", is_best, "chosen", "weights")
         table = table_of(columns, rows, Text(self._tuning.study))
-        done = f"{self._n_finished} evaluated, {self._n_failed} of them failed"
+        done = f"{self.n_finished} evaluated, {self._n_failed} failed"
         return Group(table, Text("; ".join(filter(None, [done, best, "Ctrl-C stops"]))))
 
 
@@ -273,7 +280,7 @@ def row_of(trial: FrozenTrial, study: Study, front: Set[int]) -> list[str]:
 def _best_so_far(best: Sequence[FrozenTrial], study: Study) -> str:
     """Return the best value of one objective, or the size of the front of several."""
     if len(study.directions) > 1:
-        return f"front of {len(best)}"
+        return f"Pareto front: {counted(len(best), 'trial')}"
     return f"best so far: {_values(best[0], study)} (trial {best[0].number})" if best else ""
 
 

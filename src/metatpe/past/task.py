@@ -200,8 +200,13 @@ class Task:
         further before the others.
 
         Raises:
-            ValueError: The study has no such trial, or none with a parameter.
+            ValueError: The study has no such trial, or none with a parameter, or is only a name.
         """
+        if isinstance(study, str):
+            raise ValueError(
+                f"study must be an Optuna study, but is the string {study!r}; load_tasks(url, "
+                "name) reads a study of a storage."
+            )
         name = study.study_name if name is None else name
         trials = [t for t in study.get_trials(deepcopy=False) if is_counted(t)]
         trials.sort(key=lambda t: (*lateness_of(t, study.directions), t.number))

@@ -23,7 +23,7 @@ import re
 import shutil
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, TextIO
@@ -337,6 +337,20 @@ def parse_values(line: str, names: Sequence[str] | None) -> float | list[float]:
             raise EvaluationError(f"an objective's value must be below 1e308, but has {n} digits.")
     values: float | list[float] = found
     return values
+
+
+def check_returned(values: Any) -> None:
+    """Refuse what a function returns if it can be no values; Optuna's messages are about its own.
+
+    Raises:
+        EvaluationError: It is nothing, a dictionary or text.
+    """
+    if values is None or isinstance(values, Mapping | str | bytes):
+        what = "nothing (None)" if values is None else f"a {type(values).__name__}"
+        raise EvaluationError(
+            f"the objective returned {what}; it must return a number, or a tuple with one number "
+            "per objective."
+        )
 
 
 def parse(words: Sequence[str], report: str | None = None) -> Function | Command:

@@ -38,6 +38,7 @@ from metatpe.tuning.objective import (
     EvaluationError,
     Function,
     Output,
+    check_returned,
 )
 from metatpe.tuning.outcome import Outcome, forget, keep
 from metatpe.tuning.owner import Owner, this_process
@@ -187,7 +188,9 @@ def _evaluate(
     """Evaluate a trial; return how that ended."""
     begun = Outcome(given.study, trial.number, owner, TrialState.COMPLETE.name)
     try:
-        return replace(begun, values=objective.evaluate(trial, output, given.names or None))
+        values = objective.evaluate(trial, output, given.names or None)
+        check_returned(values)
+        return replace(begun, values=values)
     except optuna.TrialPruned:
         return replace(begun, state=TrialState.PRUNED.name)
     except StorageError:

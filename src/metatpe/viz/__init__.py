@@ -77,7 +77,7 @@ def plot_hypervolume(studies: Runs, *, reference_point: Sequence[float] | None =
         ValueError: The studies have different objectives, or the reference point does not fit.
 
     Example:
-        >>> figure = plot_hypervolume({"with the past": study, "without": alone})
+        >>> figure = plot_hypervolume({"with past studies": study, "without": alone})
     """
     from metatpe.viz import plotly
 
@@ -98,7 +98,7 @@ def plot_attainment(studies: Runs) -> Figure:
         ValueError: The studies do not have the same two objectives.
 
     Example:
-        >>> figure = plot_attainment({"with the past": study, "without": alone})
+        >>> figure = plot_attainment({"with past studies": study, "without": alone})
     """
     from metatpe.viz import plotly
 

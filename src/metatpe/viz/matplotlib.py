@@ -182,7 +182,7 @@ def plot_hypervolume(studies: Runs, *, reference_point: Sequence[float] | None =
     """Plot the hypervolume, or the best value, over finished trials; see `metatpe.viz`.
 
     Example:
-        >>> axes = plot_hypervolume({"with the past": study, "without": alone})
+        >>> axes = plot_hypervolume({"with past studies": study, "without": alone})
         >>> axes.figure.savefig("progress.png")
     """
     data = progress_of(studies, reference_point)
@@ -214,7 +214,7 @@ def plot_attainment(studies: Runs) -> Axes:
     """Plot the median attainment surface and the front of all; see `metatpe.viz`.
 
     Example:
-        >>> axes = plot_attainment({"with the past": study, "without": alone})
+        >>> axes = plot_attainment({"with past studies": study, "without": alone})
     """
     data = attainment_of(studies)
     axis: Axes = _one(7, 4.6)

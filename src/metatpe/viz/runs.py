@@ -206,9 +206,9 @@ def _hypervolumes(
         )
 
     parts = zip(names, reference * signs, is_log, strict=True)
-    within = [f"{name} {number(value)}{' (in logs)' if log else ''}" for name, value, log in parts]
+    worst = [f"{name} = {number(v)}{' (log scale)' if log else ''}" for name, v, log in parts]
     curves = [_curve(label, group, measure) for label, group in runs.items()]
-    about = f"within {', '.join(within)}"
+    about = f"reference point: {', '.join(worst)}"
     return Progress(curves, "hypervolume", title="Hypervolume", about=about)
 
 

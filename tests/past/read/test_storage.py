@@ -260,6 +260,8 @@ def test_an_at_sign_in_a_password_is_to_be_escaped() -> None:
         ("me:s3cr3t@host/x", "me:***@host/x"),
         ("C:\\runs\\me@home.db", "C:***@home.db"),  # rather one star too many
         ("at 12:30 by me@home", "at 12:30 by me@home"),
+        ("postgresql+psycopg://me@host/x", "postgresql+psycopg://me@host/x"),
+        ("mysql://me@host:3306/x", "mysql://me@host:3306/x"),
     ],
 )  # fmt: skip
 def test_passwords_are_masked(url: str, found: str) -> None:
@@ -271,6 +273,16 @@ def test_passwords_are_masked(url: str, found: str) -> None:
 )
 def test_what_is_no_storage_is_said(url: str) -> None:
     assert sentence_of(url)
+
+
+@pytest.mark.parametrize("url", ["sqlite:new.db", "sqlite:/new.db", "sqlite://new.db"])
+def test_a_url_with_too_few_slashes_is_no_new_file(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(StorageError, match=r"write a URL such as sqlite:///studies\.db"):
+        open_storage(url, create=True)
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_locked_sqlite_file_is_said(sqlite_url: str) -> None:

@@ -39,11 +39,12 @@ _SECONDS = 5  # to wait for a server
 _SQLITE = b"SQLite format 3\x00"
 _ENDINGS = {"sqlite": (".db", ".sqlite", ".sqlite3"), "journal": (".log", ".journal", ".jsonl")}
 _DIALECTS = "sqlite|postgres|postgresql|mysql|mariadb|mssql|oracle|grpc|redis"
+_BEGINS_AS_URL = re.compile(rf"(?:{_DIALECTS})(?:\+\w+)?:")
 _SCHEME = rf"(?:{_DIALECTS})(?:\+\w+)?:/*|\w[\w+.-]*:/+"
 _PASSWORDS = (
     re.compile(r"(?<=://)([^/?#:]*:)(?P<secret>.*)(?=@)"),  # greedy: a password may hold an @
     # The same of a mistyped URL, as in postgresql:/user:password@host or user:password@host.
-    re.compile(rf"((?:{_SCHEME})?[^\s:/@]*:)(?P<secret>\S*)(?=@)"),
+    re.compile(rf"((?:{_SCHEME})?[^\s:/@]*:)(?!//[^\s:/@]+@)(?P<secret>\S*)(?=@)"),
     re.compile(r"(?i)((?:password|passwd|pwd)=)(?P<secret>[^&#]*)"),
 )
 
@@ -70,7 +71,7 @@ def open_storage(storage: StorageName, *, create: bool = False) -> BaseStorage:
             return _open_proxy(name)
         if "://" in name:
             return _open_database(name, create=create)
-        if masked(name) != name:
+        if masked(name) != name or _BEGINS_AS_URL.match(name):
             raise StorageError(_no_storage(name))  # a mistyped URL, not a file
         return _open_file(name, create=create)
 
@@ -174,6 +175,9 @@ def _parsed(url: str) -> URL:
         parsed = make_url(url)
     except (ValueError, SQLAlchemyError):
         raise StorageError(_no_storage(url)) from None
+    if parsed.drivername.startswith("sqlite") and parsed.host:
+        # Two slashes: SQLAlchemy takes the file for a host.
+        raise StorageError(_no_storage(url))
     if "@" in (parsed.host or "") + (parsed.database or "") and parsed.password:
         # A part of the password would be taken for the host, and be printed.
         raise StorageError(f"{masked(url)}: write an @ in the password as %40.")
