@@ -343,6 +343,11 @@ def test_the_largest_integer_is_not_rounded_out_of_its_range() -> None:
     assert decode(only, 0.5) == [2**63 - 1]
 
 
+def test_the_only_integer_of_a_range_stays_in_it_where_no_float_is_that_integer() -> None:
+    odd = 2**53 + 1  # which is 2**53 as a float
+    assert decode(IntDistribution(odd, odd), 0.5) == [odd]
+
+
 @pytest.mark.filterwarnings("ignore:Choices for a categorical distribution")
 def test_choices_need_not_be_hashable() -> None:
     distribution = CategoricalDistribution(([1, 2], [3], "a"))  # type: ignore[list-item]

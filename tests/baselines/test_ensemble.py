@@ -10,8 +10,8 @@ import pytest
 from helpers import MIXED, locked, random_points
 from processes import ENCODE, botorch_model, fitted, needs_botorch, smooth
 
+from metatpe.baselines import RGPESampler, TSTRSampler
 from metatpe.baselines.ensemble import (
-    Ensemble,
     discordant,
     n_pairs,
     positions,
@@ -124,9 +124,9 @@ def test_predictions_are_combined_as_each_method_says(rng: np.random.Generator) 
     tasks = [[fitted(X, smooth(X))], [fitted(X[:5], smooth(X[:5]))], [fitted(X, -smooth(X))]]
     w = np.array([0.5, 0.5, 0.0])
     means, variances = np.array([task[0].predict(Z) for task in tasks]).transpose(1, 0, 2)
-    rgpe = Ensemble(tasks, w, w**2).predict(Z)
+    rgpe = RGPESampler()._ensemble(tasks, w).predict(Z)
     np.testing.assert_allclose(rgpe[0][:, 0], w @ means)
     np.testing.assert_allclose(rgpe[1][:, 0] ** 2, w**2 @ variances)
-    tstr = Ensemble(tasks, w, np.eye(1, 3)[0]).predict(Z)
+    tstr = TSTRSampler()._ensemble(tasks, w).predict(Z)
     np.testing.assert_allclose(tstr[0][:, 0], w @ means)
     np.testing.assert_allclose(tstr[1][:, 0] ** 2, variances[0])

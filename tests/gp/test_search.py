@@ -69,6 +69,20 @@ def test_a_finite_space_is_climbed_until_nothing_near_is_better(rng: np.random.G
     assert len(scored) == 1 + 3
 
 
+def test_a_continuous_space_is_climbed_in_nine_rounds_of_ever_smaller_steps(
+    rng: np.random.Generator,
+) -> None:
+    columns, scored = Space({"x": FloatDistribution(0.0, 1.0)}).columns, []
+
+    def score(X: Floats) -> Floats:  # nothing is better than where the search begins
+        scored.append(X)
+        return np.zeros(len(X))
+
+    climbed(np.full((5, 1), 0.5), columns, score, anywhere, rng)
+    widths = [X.std() for X in scored[1:]]
+    np.testing.assert_allclose(widths, 0.2 * 0.4 ** np.arange(9), rtol=0.5)
+
+
 def test_the_whole_of_a_small_space_is_scored(rng: np.random.Generator) -> None:
     columns = MIXED.columns.take([2, 4])
     X = candidates(columns, np.empty((0, 2)), 3, rng)

@@ -84,6 +84,17 @@ def test_without_an_expectation_a_pruned_trial_stays_behind_all_others() -> None
     assert losses("minimize", [finished(0.1, 1.0), stopped(0.2, None)]) == [1.0, np.inf]
 
 
+def test_a_trial_that_diverged_stays_behind_all_others() -> None:
+    diverged = create_trial(
+        state=TrialState.PRUNED,
+        params={"x": 0.2},
+        distributions=X,
+        user_attrs=stop_attributes(PruningRecord(1, 2, "diverged")),
+        intermediate_values={2: np.nan},
+    )
+    assert losses("minimize", [finished(0.1, 1.0), diverged]) == [1.0, np.inf]
+
+
 def test_an_expectation_has_its_deviation_and_what_was_seen_has_none() -> None:
     trials = [finished(0.1, 1.0), stopped(0.2, 3.0, 0.25), stopped(0.3, None)]
     assert observations("minimize", trials).deviation.tolist() == [0.0, 0.25, 0.0]

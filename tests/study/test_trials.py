@@ -1,11 +1,12 @@
 """Trials as the method sees them."""
 
 from helpers import NAN
-from optuna.distributions import FloatDistribution, IntDistribution
+from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.study import StudyDirection
 from optuna.trial import TrialState, create_trial
 from studies import SQUARE
 
+from metatpe.distributions import is_same
 from metatpe.study.trials import is_counted, joined, lateness_of
 
 
@@ -37,3 +38,12 @@ def test_a_range_that_reaches_zero_has_no_log_scale() -> None:
     floats = [FloatDistribution(0.0, 0.5), FloatDistribution(0.1, 9.0, log=True)]
     assert joined(floats) == FloatDistribution(0.0, 9.0)
     assert joined([FloatDistribution(0.2, 0.5), floats[1]]) == floats[1]
+
+
+def test_joined_choices_stand_in_the_order_in_which_they_were_first_listed() -> None:
+    one, other = (
+        CategoricalDistribution(("b", 1, NAN)),
+        CategoricalDistribution((NAN, "a", "b", 1.0)),
+    )
+    both = CategoricalDistribution(("b", 1, NAN, "a", 1.0))
+    assert is_same(joined([one, IntDistribution(0, 5), other]), both)

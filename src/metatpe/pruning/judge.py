@@ -209,5 +209,5 @@ def _n_own(n_complete: int) -> int:
     """Return how many of the completed trials are replayed: 0, 5, 6, 8, 10, ..."""
     k = 0
     while (following := max(_N_OWN, math.ceil(_GROWTH * k))) <= n_complete:
-        k = following if following > k else k + 1
+        k = following
     return k

@@ -392,8 +392,8 @@ class _Cache:
     def space_of(self, search_space: Mapping[str, BaseDistribution]) -> Space:
         """Return a search space with its columns, the one of the last trial if it is the same."""
         if self._last_space is None or not are_same(self._last_space[0], search_space):
-            ordered = {name: search_space[name] for name in sorted(search_space)}
-            self._last_space = (ordered, Space(ordered))
+            own = dict(search_space)
+            self._last_space = (own, Space(own))
         return self._last_space[1]
 
 

@@ -234,10 +234,10 @@ def _best_on_its_scale(models: Sequence[InformedProcess]) -> InformedProcess:
 def _order(model: InformedProcess) -> float:
     """Return the rank correlation of observations with what the others predict of them.
 
-    Relative to the largest value that ties allow.
+    Relative to the largest value that ties allow where all predictions differ.
     """
     rho = rank_correlation(model.left_out_mean[None], model.y)[0]
-    return min(1.0, float(rho * np.arange(len(model.y)).std() / mid_ranks(model.y).std()))
+    return float(rho * np.arange(len(model.y)).std() / mid_ranks(model.y).std())
 
 
 def _weights(

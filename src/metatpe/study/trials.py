@@ -122,9 +122,8 @@ def joined(distributions: Sequence[BaseDistribution]) -> BaseDistribution:
         return last
     if isinstance(last, CategoricalDistribution):
         found = [d.choices for d in distributions if isinstance(d, CategoricalDistribution)]
-        distinct = {repr(choice): choice for choices in reversed(found) for choice in choices}
-        order = dict.fromkeys(repr(choice) for choices in found for choice in choices)
-        return CategoricalDistribution([distinct[key] for key in order])
+        distinct = {repr(choice): choice for choices in found for choice in choices}
+        return CategoricalDistribution([*distinct.values()])
     if isinstance(last, FloatDistribution):
         floats = [d for d in distributions if isinstance(d, FloatDistribution)]
         low, high = min(d.low for d in floats), max(d.high for d in floats)

@@ -172,6 +172,12 @@ def test_kind_and_range_can_be_given(
     assert inferred(*values, given=given) == found
 
 
+def test_of_given_choices_that_are_written_alike_the_first_is_taken() -> None:
+    rows, alike = {"x": [16, 32], "error": [0.1, 0.2]}, CHOICES((16, "16", 32))
+    task = Task.from_dataframe(rows, objectives="error", params={"x": alike})
+    assert task.configurations([0, 1]) == [{"x": 16}, {"x": 32}]
+
+
 def test_given_choices_keep_their_order() -> None:
     rows = {"c": ["b", "a", None], "error": [0, 1, 2]}
     task = Task.from_dataframe(rows, objectives="error", params={"c": CHOICES(("b", "z", "a"))})

@@ -146,6 +146,19 @@ def test_tables_that_another_process_makes_are_waited_for_and_nothing_else_is(
     assert pauses == [1.0] * (n_attempts - 1)
 
 
+def test_tables_that_another_process_never_finishes_are_waited_for_five_seconds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    error, pauses = RuntimeError("table studies already exists"), list[float]()
+    monkeypatch.setattr("time.sleep", pauses.append)
+    with (
+        patch("metatpe.past.read.storage.RDBStorage", side_effect=error),
+        pytest.raises(StorageError),
+    ):
+        open_storage(f"sqlite:///{tmp_path / 'studies.db'}", create=True)
+    assert pauses == [1.0] * 5
+
+
 def test_the_lock_of_a_killed_process_does_not_stop_a_journal_in_another_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

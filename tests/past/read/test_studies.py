@@ -97,6 +97,14 @@ def test_an_unknown_name_is_refused_with_the_close_ones(
         load_tasks(opened, names)
 
 
+def test_of_many_close_names_three_are_said() -> None:
+    storage = InMemoryStorage()
+    for i in range(7):
+        optuna.create_study(study_name=f"study {i}", storage=storage)
+    with pytest.raises(ValueError, match=r"similar names are \['study \d'(, 'study \d'){2}\]"):
+        load_tasks(storage, "study")
+
+
 def test_where_no_name_is_close_some_that_there_are_are_said() -> None:
     storage = InMemoryStorage()
     for i in range(7):

@@ -174,7 +174,15 @@ def test_a_forged_file_with_a_valid_checksum_is_refused(
 
 
 @pytest.mark.parametrize(
-    "header", [b"[]", b"3", b"{", b'{"arrays": 3}', b'{"arrays": [["X", [-1, 1]]]}']
+    "header",
+    [
+        b"[]",
+        b"3",
+        b"{",
+        b'{"arrays": 3}',
+        b'{"arrays": [["X", [-1, 1]]]}',
+        b'{"arrays": [["X", [0.0, 1]]]}',
+    ],
 )
 def test_a_forged_header_is_refused(header: bytes, path: Path) -> None:
     digest = hashlib.sha256(header + b"\n").hexdigest().encode()
