@@ -91,6 +91,14 @@ def test_the_newest_distribution_of_each_name_is_known_whatever_the_trial_became
     }
 
 
+def test_parameters_are_listed_by_name_whatever_was_asked_for_first() -> None:
+    study = random_study()
+    trial = study.ask()
+    for name in "zxy":
+        trial.suggest_float(name, 0, 1)
+    assert list(read(study).distributions(study.trials)) == ["x", "y", "z"]
+
+
 def test_a_trial_that_asks_late_does_not_bring_an_older_distribution_back() -> None:
     study = random_study()
     first, second = study.ask(), study.ask()
