@@ -24,8 +24,8 @@ class Seen:
 
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
-        self._discrete = np.flatnonzero(columns.n_cells > 0)
-        self._continuous = np.flatnonzero(columns.n_cells == 0)
+        self._discrete: list[int] = np.flatnonzero(columns.n_cells > 0).tolist()
+        self._continuous: list[int] = np.flatnonzero(columns.n_cells == 0).tolist()
         self._by_active: dict[bytes, tuple[Mask, set[bytes]]] = {}
 
     def add(self, X: Floats) -> None:  # (n, d)
