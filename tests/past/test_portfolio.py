@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from itertools import combinations
 from typing import Any
@@ -303,20 +304,32 @@ def test_the_odds_that_some_past_task_fits_fall_with_each_pair_in_the_wrong_orde
     candidates = Candidates(Past([task], LINE))
     rows = np.argsort(task.losses[:, 0])[[0, 10, 20]]
     xs = [task.configuration(i)["x"] for i in rows]
-    assert candidates.odds([]) == candidates.odds([Tried({"x": xs[0]}, [1.0])]) == 1.0
+    assert candidates.log_odds([]) == candidates.log_odds([Tried({"x": xs[0]}, [1.0])]) == 0.0
     for results, s in (([1.0, 2.0, 3.0], 3), ([3.0, 2.0, 1.0], -3), ([2.0, 1.0, 3.0], 1)):
         tried = [Tried({"x": x}, [y]) for x, y in zip(xs, results, strict=True)]
-        assert candidates.odds(tried) == pytest.approx(np.exp(s / 2))
+        assert candidates.log_odds(tried) == pytest.approx(s / 2)
     unknown = Tried({"x": 0.123456789}, [-1.0])  # is no candidate: nothing is known of it
-    assert candidates.odds([unknown, Tried({"x": xs[0]}, [1.0])]) == 1.0
+    assert candidates.log_odds([unknown, Tried({"x": xs[0]}, [1.0])]) == 0.0
 
 
 def test_the_odds_are_the_mean_over_the_past_tasks(rng: np.random.Generator) -> None:
     low, _, high = valleys(rng)
     xs = [task.configuration(int(np.argmin(task.losses)))["x"] for task in (low, high)]
     tried = [Tried({"x": x}, [y]) for x, y in zip(xs, (0.0, 1.0), strict=True)]
-    both = Candidates(Past([low, high], LINE)).odds(tried)
-    assert both == pytest.approx((np.exp(0.5) + np.exp(-0.5)) / 2)
+    both = Candidates(Past([low, high], LINE)).log_odds(tried)
+    assert both == pytest.approx(np.log((np.exp(0.5) + np.exp(-0.5)) / 2))
+
+
+def test_the_odds_are_finite_after_any_number_of_results(rng: np.random.Generator) -> None:
+    task = valleys(rng)[0]
+    candidates = Candidates(Past([task], LINE))
+    order = np.argsort(task.losses[:, 0])[:60]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for sign in (1.0, -1.0):
+            tried = [Tried(task.configuration(i), [sign * k]) for k, i in enumerate(order)]
+            assert np.isfinite(candidates.log_odds(tried))
+            assert abs(candidates.log_odds(tried)) > 300.0
 
 
 def valleys(rng: np.random.Generator) -> list[Task]:

@@ -30,7 +30,7 @@ makes it e times as probable as one that orders it wrongly:
 
 All past tasks may be wrong. One that says nothing about the study orders as many pairs correctly
 as wrongly, s = 0. So the odds that some past task fits, if both are as probable before the first
-result, are 1/M sum_t exp(s_t / 2). Below `LEAST_ODDS` the start is over, and the sampler chooses
+result, are 1/M sum_t exp(s_t / 2). Below 1/4 the start is over, and the sampler chooses
 the next configuration itself (rule `contradicted`).
 
 Shapes: candidates X (C, d), predictions Y (M, C, m), directions (L, m), values (M, L), results
@@ -59,7 +59,7 @@ from metatpe.tpe.pareto import order
 
 _N_DIRECTIONS = 64
 _LEAST_GAIN = 0.01
-LEAST_ODDS = 0.25  # that some past task fits; below it the start ends
+LEAST_LOG_ODDS = math.log(1 / 4)  # that some past task fits; below them the start ends
 _N_BEST = 200  # candidates from the past tasks, but at least one of each up to `_MAX_BEST`
 _MAX_BEST = 500
 _MAX_ENTRIES = 1 << 21  # of (tasks, directions, candidates) at a time
@@ -181,9 +181,10 @@ class Candidates:
         chosen = greedy(self._Y, self._directions, k, weights=weights, before=before)
         return self._described(before, chosen)
 
-    def odds(self, tried: Sequence[Tried]) -> float:
-        """Return the odds that some past task fits the study, 1 before there are results."""
-        return float(np.exp(self._agreement(self._known(tried)) / 2).mean())
+    def log_odds(self, tried: Sequence[Tried]) -> float:
+        """Return the log odds that some past task fits, 0 before there are results."""
+        s = self._agreement(self._known(tried))
+        return float(np.logaddexp.reduce(s / 2)) - math.log(len(s))
 
     def _known(self, tried: Sequence[Tried]) -> list[tuple[int, Sequence[float] | None]]:
         """Return the candidates among what was tried, and what came of them."""

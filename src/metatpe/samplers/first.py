@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from metatpe.past.known import Past
-from metatpe.past.portfolio import LEAST_ODDS, Candidates, Member, Tried, joined_space
+from metatpe.past.portfolio import LEAST_LOG_ODDS, Candidates, Member, Tried, joined_space
 from metatpe.past.start import First, Start, portfolio_start
 from metatpe.past.task import Task
 from metatpe.space import Space
@@ -107,7 +107,7 @@ class FirstTrials:
         # Earlier trials that have not chosen yet will take the next best ones: each knows which is
         # its own, although it does not see what the others choose.
         n_ahead, tried = moment.n_undecided(self.n), [Tried(*one) for one in moment.tried]
-        if sampler.rules.contradicted and candidates.odds(tried) < LEAST_ODDS:
+        if sampler.rules.contradicted and candidates.log_odds(tried) < LEAST_LOG_ODDS:
             return None
         members = candidates.members(n_ahead + 1, tried)
         own = dict(zip([index], members[n_ahead:], strict=False))
