@@ -46,7 +46,7 @@ def test_the_methods_of_the_paper_and_of_optuna_are_there_each_without_a_past_al
     with_past = {"meta-tpe", "meta-tpe-paper", "meta-tpe-portfolio", "naive-meta-tpe"}
     with_past |= {"only-warm-start", "transfer", "transfer-draw"}
     with_past |= {"rgpe-ehvi", "rgpe-parego", "tstr-ehvi", "tstr-parego"}
-    without = {"mo-tpe", "random", "optuna-tpe", "optuna-tpe-multivariate"}
+    without = {"mo-tpe", "transfer-alone", "random", "optuna-tpe", "optuna-tpe-multivariate"}
     without |= {"optuna-gp", "optuna-gp-log", "optuna-nsga2"}
     assert set(method_names()) == with_past | without | {f"{name}+warm" for name in without}
 
