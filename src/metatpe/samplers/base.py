@@ -214,7 +214,7 @@ class PastSampler(BaseSampler):
             with self._cache.lock, one_thread():
                 moment = self._moment(study, trial, self._cache.space_of(search_space), attempt)
                 plan = replace(self._plan(moment), sampler=self.name)
-                was_new = self._is_new(moment, plan)
+                was_new = not moment.is_alone and self._is_new(moment, plan)
             set_system_attributes(study, trial, system_attributes(plan))
             if not self._is_taken(study, moment, plan, was_new):
                 break
@@ -224,11 +224,17 @@ class PastSampler(BaseSampler):
     def _is_taken(self, study: Study, moment: Moment, plan: Plan, was_new: bool) -> bool:
         """Return whether another trial has taken this configuration since it was chosen.
 
-        Only warm starts and configurations that were new are checked.
+        Only warm starts and configurations that were new are checked. `was_new` is not known yet
+        where the trial was alone.
         """
-        if plan.start is None and not was_new:
-            return False
         with self._cache.lock:
+            if moment.is_alone:
+                n_now = len(study.get_trials(deepcopy=False))
+                if plan.start is None and n_now == len(moment.trials):
+                    return False
+                was_new = self._is_new(moment, plan)
+            if plan.start is None and not was_new:
+                return False
             now = self._moment(study, moment.trial, moment.space)
             if plan.start is not None and (
                 now.is_start_of_others(plan.start) or now.is_given_to_others(plan.params)

@@ -189,8 +189,12 @@ class History:
 
     def running(self, trials: Sequence[FrozenTrial]) -> list[FrozenTrial]:
         """Return the trials that are being evaluated."""
-        unfinished = self._still_open(trials) if is_whole(trials) else trials
-        return [t for t in unfinished if t.state == TrialState.RUNNING]
+        return [t for t in self.unfinished(trials) if t.state == TrialState.RUNNING]
+
+    def unfinished(self, trials: Sequence[FrozenTrial]) -> list[FrozenTrial]:
+        """Return the trials that are being evaluated, or wait to be."""
+        open_ones = self._still_open(trials) if is_whole(trials) else trials
+        return [t for t in open_ones if not t.state.is_finished()]
 
     def _still_open(self, trials: Sequence[FrozenTrial]) -> list[FrozenTrial]:
         """Return the trials that had not finished when they were read."""

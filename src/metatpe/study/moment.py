@@ -75,6 +75,12 @@ class Moment:
         running = self.history.running(self.trials)
         return [t for t in running if t.number != self.trial.number]
 
+    @cached_property
+    def is_alone(self) -> bool:
+        """Whether all other trials have finished, so that only a new one can choose as well."""
+        unfinished = self.history.unfinished(self.trials)
+        return all(t.number == self.trial.number for t in unfinished)
+
     @property
     def running(self) -> Floats:  # (r, d)
         """The configurations that others are evaluating, as far as they are known."""
