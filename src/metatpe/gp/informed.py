@@ -48,6 +48,7 @@ from metatpe.gp.process import (
     NOISES,
     GaussianProcess,
     Pairs,
+    fitted_to,
     inverse,
     minimum,
     squared_distances,
@@ -194,11 +195,12 @@ def inform(
             InformedProcess.of(past, features, explained, y, settings, variance)
             for y, variance in zip(scales, variances, strict=True)
         ]
-    pairs = Pairs.of(features, owner, is_used)
+    some = fitted_to(len(features))
+    pairs = Pairs.of(features[some], owner, is_used)
     found, theta = [], None
     for y, variance in zip(scales, variances, strict=True):
         rest = y - believed * _mean_over_tasks(explained)
-        loss = _Loss(pairs, rest, explained, believed, variance)
+        loss = _Loss(pairs, rest[some], explained[some], believed, variance[some])
         theta = loss.minimum(theta)  # from the last one, which is near on another scale
         *log_lengths, log_noise, log_amplitude = theta
         scale, noise = pairs.scale(log_lengths), math.exp(log_noise)

@@ -41,6 +41,7 @@ from metatpe.space import Columns, Floats, Ints, Mask
 LEAST_NOISE = 1e-6
 _JITTER = 1e-6
 _MAX_CACHED = 1 << 14  # pairs of points that are looked at together
+MAX_FITTED = 150  # observations that settings are fitted to; all of them enter the prediction
 _MAX_ONE_HOT = 64  # choices; of more, numbers are compared, which needs no feature per choice
 LENGTHS = (math.log(0.01), math.log(100.0))  # bounds of log l
 NOISES = (math.log(LEAST_NOISE), 0.0)  # and of log s^2
@@ -156,9 +157,15 @@ def fit(features: Floats, y: Floats, owner: Ints, is_used: Mask) -> GaussianProc
     """
     if not len(y):
         return GaussianProcess.of(features, y, np.zeros(len(owner)), LEAST_NOISE)
-    pairs = Pairs.of(features, owner, is_used)
-    *log_lengths, log_noise = _most_probable(pairs, y)
+    some = fitted_to(len(y))
+    pairs = Pairs.of(features[some], owner, is_used)
+    *log_lengths, log_noise = _most_probable(pairs, y[some])
     return GaussianProcess.of(features, y, pairs.scale(log_lengths), math.exp(log_noise))
+
+
+def fitted_to(n: int) -> Ints:
+    """Return the observations, of n, that the settings are fitted to: all, or some evenly."""
+    return np.linspace(0, n - 1, min(n, MAX_FITTED)).round().astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)

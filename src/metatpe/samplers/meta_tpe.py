@@ -38,6 +38,8 @@ from metatpe.tpe.importance import ETA
 from metatpe.tpe.kernel import N_MC_SAMPLES
 from metatpe.tpe.pareto import GAMMA, levels
 
+_NO_RULES = Rules.none()
+
 
 class MetaTPESampler(PastSampler):
     """Tree-structured Parzen estimator that learns from past studies.
@@ -132,13 +134,13 @@ class MetaTPESampler(PastSampler):
             MetaTPESampler.as_published(0 sources, seed=0)
         """
         sampler = cls(sources, **{"start": "draw", **settings})
-        sampler.rules = Rules.none()
+        sampler.rules = _NO_RULES
         return sampler
 
     @property
     def name(self) -> str:
         """What records call the sampler."""
-        suffix = ".as_published" if self.rules == Rules.none() else ""
+        suffix = ".as_published" if self.rules == _NO_RULES else ""
         return f"{type(self).__name__}{suffix}"
 
     @property

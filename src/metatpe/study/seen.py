@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -71,8 +73,7 @@ class Seen:
             cells = self._cells(X)
             for active, rows in self._by_active.values():
                 if active.all() or not complete_only:
-                    projected = np.ascontiguousarray(cells[:, active])
-                    found |= np.array([row.tobytes() in rows for row in projected], dtype=np.bool_)
+                    found |= [row in rows for row in _as_bytes(cells[:, active])]
         return found
 
     def _cells(self, X: Floats) -> NDArray[np.int32]:  # (n, d)
@@ -83,3 +84,9 @@ class Seen:
         rounded[np.isnan(rounded)] = -1
         cells[:, self._continuous] = rounded
         return cells
+
+
+def _as_bytes(cells: NDArray[np.int32]) -> Iterator[bytes]:  # (n, k)
+    """Yield the bytes of each row: several times as fast as to ask NumPy for row after row."""
+    together, size = cells.tobytes(), cells.shape[1] * cells.itemsize
+    return (together[i : i + size] for i in range(0, len(together), size))
