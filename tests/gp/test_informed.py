@@ -14,7 +14,7 @@ from scipy.spatial.distance import cdist
 from scipy.stats import multivariate_normal, norm
 
 from metatpe.gp.informed import InformedProcess, Settings, _Loss, inform, means
-from metatpe.gp.process import GaussianProcess, Pairs
+from metatpe.gp.process import MAX_FITTED, GaussianProcess, Pairs
 from metatpe.space import Floats
 
 ALL = np.ones(len(MIXED), dtype=np.bool_)
@@ -152,6 +152,23 @@ def test_the_settings_of_a_fit_are_the_most_probable_ones(rng: np.random.Generat
     for j in range(len(best)):
         for step in (-0.5, 0.5):
             assert loss(best + step * np.eye(len(best))[j])[0] > loss(best)[0]
+
+
+def test_settings_are_those_of_evenly_chosen_observations_and_all_enter_the_prediction(
+    rng: np.random.Generator,
+) -> None:
+    past, n = some_past(2, rng), 2 * MAX_FITTED
+    X, Z = random_points(MIXED.columns, n, rng), ENCODE(random_points(MIXED.columns, 9, rng))
+    y = standardised(wave(X) + other(X) + 0.1 * rng.normal(size=n))
+    process, explained = informed(past, X, y), means(past, ENCODE(X))
+    some = np.round(np.linspace(0, n - 1, MAX_FITTED)).astype(int)
+    pairs, believed = Pairs.of(ENCODE(X[some]), ENCODE.owner, ALL), process.settings.believed
+    rest = y - believed * explained.mean(axis=1)
+    best = _Loss(pairs, rest[some], explained[some], believed).minimum()
+    np.testing.assert_allclose(np.log(process.settings[1:4]), best[-3:])
+    np.testing.assert_allclose(process.settings.scale, pairs.scale(best[:-3]))
+    expected = InformedProcess.of(past, ENCODE(X), explained, y, process.settings)
+    np.testing.assert_allclose(process.predict(Z), expected.predict(Z))
 
 
 # What becomes of the past ------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from scipy.stats import multivariate_normal, norm
 from metatpe import Space
 from metatpe.gp.kernels import matern
 from metatpe.gp.process import (
+    MAX_FITTED,
     Encoder,
     GaussianProcess,
     Pairs,
@@ -203,6 +204,20 @@ def test_the_amplitude_is_the_most_probable_one(rng: np.random.Generator) -> Non
     q = y @ np.linalg.solve(C, y)
     model = GaussianProcess.of(ENCODE(X), y, scale, noise)
     assert model.amplitude == pytest.approx((q + 6.0) / (12 + 6.0))
+
+
+def test_settings_are_those_of_evenly_chosen_observations_and_all_enter_the_prediction(
+    rng: np.random.Generator,
+) -> None:
+    X = random_points(MIXED.columns, 2 * MAX_FITTED + 1, rng)
+    y = smooth(X) + 0.1 * rng.normal(size=len(X))
+    model, some = fitted(X, y), np.round(np.linspace(0, len(y) - 1, MAX_FITTED)).astype(int)
+    of_some = fitted(X[some], y[some])
+    np.testing.assert_array_equal(model.scale, of_some.scale)
+    assert model.noise == of_some.noise
+    features = ENCODE(random_points(MIXED.columns, 20, rng))
+    expected = GaussianProcess.of(ENCODE(X), y, of_some.scale, of_some.noise)
+    np.testing.assert_allclose(model.predict(features), expected.predict(features))
 
 
 @pytest.mark.parametrize(("rows", "y"), DEGENERATE.values(), ids=DEGENERATE)
