@@ -86,6 +86,19 @@ def test_a_stopped_trial_is_compared_where_it_was_stopped() -> None:
     np.testing.assert_allclose(frame.position(ahead)[:, 0], 0.0, atol=1e-12)
 
 
+def test_a_completed_trial_is_compared_at_every_share_up_to_the_last(
+    rng: np.random.Generator,
+) -> None:
+    values = rng.random((40, G, 1))
+    before = Curves(values, np.full((40, 1), 2.0), values[:, -1], np.full(40, G - 1))
+    frame = frame_of(before, np.array([2.0]))
+    assert frame is not None
+    row = Row(rng.random((G, 1)), np.array([2.0]), np.array([np.nan]), G - 1)
+    share = ((values < row.values).sum(axis=0)[:, 0] + 0.5) / 41.0
+    expected = np.minimum(np.log(share / (1.0 - share)), 2.0)
+    np.testing.assert_allclose(frame.position(row)[:, 0], expected)
+
+
 def test_there_is_no_frame_before_a_trial_has_ended_well() -> None:
     curves = study(np.array([np.inf, np.inf]))
     assert frame_of(curves, np.array([2.0])) is None

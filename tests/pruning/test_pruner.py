@@ -432,9 +432,9 @@ def test_a_trial_that_was_stopped_has_no_end_and_no_values_beyond_its_last_repor
 def test_the_last_shares_are_distrusted_like_those_before_which_can_be_checked() -> None:
     judge = Judge(Analogues([]), [StudyDirection.MINIMIZE])
     sums = np.zeros((3, len(SHARES)))
-    sums[:, -AHEAD - 1] = 20.0, 1.0, 1.0  # squared error, expected variance, number of trials
-    judge._checks[1] = _Check(1, sums)
-    # Five trials that were as expected stand beside the one that was not.
-    expected = (20.0 + 5.0) / (1.0 + 5.0)
+    sums[:, -AHEAD - 1] = 20.0, 3.0, 1.0  # squared error, expected variance, number of trials
+    judge._checks[1] = judge._checks[2] = _Check(1, sums)
+    # Five trials that were as expected stand beside the two that were not.
+    expected = (2 * 20.0 + 5 * 3.0) / (2 * 3.0 + 5 * 3.0)
     np.testing.assert_allclose(judge._distrust()[-AHEAD - 1 :], expected)
     np.testing.assert_array_equal(judge._distrust()[: -AHEAD - 1], 1.0)
