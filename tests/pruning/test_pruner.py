@@ -13,6 +13,7 @@ from metatpe import Task, TransferPruner, load_tasks, pruning_history, report_va
 from metatpe.pruning.analogues import AHEAD, Analogues
 from metatpe.pruning.curves import SHARES
 from metatpe.pruning.judge import Judge, _Check
+from metatpe.pruning.pruner import _has_diverged
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 N_STEPS = 30
@@ -174,6 +175,13 @@ def test_a_trial_that_diverges_is_stopped_with_that_reason(past: list[Task]) -> 
     reasons = {r.reason for r in pruning_history(study) if study.trials[r.number].params["x"] > 0}
     assert "diverged" in reasons
     assert study.best_params["x"] <= 0.0
+
+
+def test_what_counts_is_the_last_step_and_not_the_last_report() -> None:
+    assert _has_diverged({1: [0.5, 0.5], 2: [1.0, np.inf]})
+    assert _has_diverged({3: [np.nan], 1: [0.5]})
+    assert not _has_diverged({3: [0.5], 1: [np.nan]})
+    assert not _has_diverged({1: [np.nan], 2: [np.inf]})
 
 
 def test_infinite_and_huge_losses_do_no_harm(past: list[Task]) -> None:
