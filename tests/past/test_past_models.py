@@ -118,7 +118,7 @@ def test_what_failed_is_as_bad_as_the_worst_and_never_among_the_best() -> None:
     assert not np.isnan(model.mean(models.encoder(np.array([[NAN]])))).any()
 
 
-def test_models_that_are_not_fitted_have_the_mean_scales_of_those_that_use_a_parameter(
+def test_models_that_are_not_fitted_have_the_mean_noise_and_scales_of_those_that_use_a_parameter(
     rng: np.random.Generator,
 ) -> None:
     space = Space(dict.fromkeys("xy", MIXED.distributions["float"]))
@@ -128,7 +128,9 @@ def test_models_that_are_not_fitted_have_the_mean_scales_of_those_that_use_a_par
     models = [model for ((model,), _, _) in Past(tasks, space).models(()).of_all()]
     fitted = np.stack([model.scale for i, model in enumerate(models) if i not in (5, 10)])
     assert (fitted[0] == 0.0).tolist() == [False, True]
+    noises = [model.noise for i, model in enumerate(models) if i not in (5, 10)]
     for i in (5, 10):
+        assert models[i].noise == pytest.approx(np.exp(np.log(noises).mean()))
         logs = np.log(fitted[:, 0]).mean(), np.log(fitted[1:, 1]).mean()
         np.testing.assert_allclose(models[i].scale, np.exp(logs))
 
