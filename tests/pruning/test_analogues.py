@@ -110,6 +110,11 @@ def test_progress_is_what_a_trial_has_gained_since_half_its_share(
     at_half = np.abs(np.log(SHARES / (0.5 * SHARES[:, None]))).argmin(axis=1)
     scaled = frame.phi(values)[:, 0]
     np.testing.assert_allclose(frame.position(row)[:, 1], scaled[at_half] - scaled)
+    # None is known where the trial had not reported yet at half its share.
+    late = np.where(np.arange(G)[:, None] < 5, np.nan, values)
+    progress = frame.position(Row(late, row.first, row.final, G - 1))[5:, 1]
+    is_known = at_half[5:] >= 5
+    np.testing.assert_allclose(progress, np.where(is_known, (scaled[at_half] - scaled)[5:], 0.0))
 
 
 def test_there_is_no_frame_before_a_trial_has_ended_well() -> None:

@@ -56,6 +56,7 @@ def test_a_csv_file_becomes_a_task(tmp_path: Path, caplog: pytest.LogCaptureFixt
         params=["lr", "depth", "act", "bias"],
     )
     assert (task.name, task.objective_names) == ("runs", ("error", "time"))
+    assert csv_task(tmp_path, CSV, name="other").name == "other"
     np.testing.assert_array_equal(task.losses, [[3.0, -10.0], [1.5, -20.0], [2.5, -40.0]])
     assert task.space.distributions == {
         "lr": FloatDistribution(0.001, 0.1),

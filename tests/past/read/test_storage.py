@@ -63,6 +63,7 @@ def test_tasks_come_out_of_sqlite(sqlite_url: str) -> None:
     assert tasks_are_those(sqlite_url)
     assert tasks_are_those(sqlite_url.removeprefix("sqlite:///"))
     assert tasks_are_those(Path(sqlite_url.removeprefix("sqlite:///")))
+    assert tasks_are_those(f"{sqlite_url.replace('sqlite:///', 'sqlite:///file:')}?uri=true")
 
 
 def test_tasks_come_out_of_a_journal(tmp_path: Path) -> None:
