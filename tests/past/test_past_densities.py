@@ -194,6 +194,14 @@ def test_the_best_candidates_of_a_first_look_get_a_second_one_and_all_of_few(
     assert np.isfinite(scores).sum() == min(n, 128)
 
 
+def test_a_first_look_leaves_the_best_by_the_target_too(rng: np.random.Generator) -> None:
+    past = densities_of(random_tasks(3, 40, CUBE, rng), CUBE)
+    X, target = rng.random((500, 4)), target_of(CUBE, 30, 3, rng)
+    weights = np.array([0.97, 0.01, 0.01, 0.01])
+    best = np.argsort(-past.score(target, weights, X, rng=rng))[:100]
+    assert np.isfinite(as_if_large(past).score(target, weights, X, rng=rng)[best]).all()
+
+
 @of_both_kinds
 def test_a_target_without_bad_observations_is_scored(
     space: Space, rng: np.random.Generator
