@@ -132,6 +132,17 @@ def test_uniform_points_are_values_as_frequent_as_with_a_random_sampler(
     assert chisquare(counts[0][expected > 0], expected[expected > 0]).pvalue > 1e-3
 
 
+@pytest.mark.parametrize("name", [n for n, d in DISTRIBUTIONS.items() if d.single()])
+def test_a_single_value_is_a_cell_of_the_whole_column_and_no_reason_for_a_warning(
+    name: str,
+) -> None:
+    with np.errstate(all="raise"):
+        columns = alone(DISTRIBUTIONS[name]).columns
+    assert columns.edges[0] is not None
+    assert columns.edges[0].tolist() == [0.0, 1.0]
+    assert columns.n_cells.tolist() == [1]
+
+
 def test_a_linear_scale_is_linear_and_a_log_scale_logarithmic() -> None:
     assert encode(FloatDistribution(-1, 3), -1, 0, 3) == [0.0, 0.25, 1.0]
     np.testing.assert_allclose(

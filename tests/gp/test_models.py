@@ -32,7 +32,7 @@ def test_of_very_many_observations_the_best_and_some_of_the_others_are_kept() ->
 @pytest.mark.parametrize(
     ("losses", "violation", "good"),
     [
-        ([[1.0, 4.0], [2.0, INF], [3.0, 3.0], [0.0, 0.0]], [0.0, 0.0, -1.0, 0.5], [0, 2]),
+        ([[1.0, 4.0], [2.0, INF], [3.0, 3.0], [0.0, 0.0]], [0.0, 0.0, -1.0, 1e-9], [0, 2]),
         ([[1.0, 4.0], [2.0, INF], [3.0, 3.0], [0.0, 0.0]], [0.1, 0.0, 2.0, 0.5], [0, 1, 2, 3]),
     ],
     ids=["some", "none"],

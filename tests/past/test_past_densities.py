@@ -184,6 +184,24 @@ def test_the_acquisition_of_many_tasks_is_that_of_each_where_all_kernels_are_use
     )
 
 
+@pytest.mark.parametrize("n", [127, 128, 129])
+def test_the_best_candidates_of_a_first_look_get_a_second_one_and_all_of_few(
+    n: int, rng: np.random.Generator
+) -> None:
+    past = as_if_large(densities_of(random_tasks(3, 40, CUBE, rng), CUBE))
+    X, target = rng.random((n, 4)), target_of(CUBE, 30, 3, rng)
+    scores = past.score(target, np.full(4, 0.25), X, rng=rng)
+    assert np.isfinite(scores).sum() == min(n, 128)
+
+
+def test_a_first_look_leaves_the_best_by_the_target_too(rng: np.random.Generator) -> None:
+    past = densities_of(random_tasks(3, 40, CUBE, rng), CUBE)
+    X, target = rng.random((500, 4)), target_of(CUBE, 30, 3, rng)
+    weights = np.array([0.97, 0.01, 0.01, 0.01])
+    best = np.argsort(-past.score(target, weights, X, rng=rng))[:100]
+    assert np.isfinite(as_if_large(past).score(target, weights, X, rng=rng)[best]).all()
+
+
 @of_both_kinds
 def test_a_target_without_bad_observations_is_scored(
     space: Space, rng: np.random.Generator

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from helpers import INF, MIXED, NAN, locked, random_points, task_of, without
+from optuna.distributions import FloatDistribution
 
 from metatpe import Space, Task
 from metatpe.gp.models import MAX_OBSERVATIONS, fit_all
@@ -89,6 +90,21 @@ def test_a_long_task_is_modelled_by_a_part_of_its_observations(rng: np.random.Ge
     assert len(model.points) == MAX_OBSERVATIONS
 
 
+@pytest.mark.parametrize(("n_whole", "n_modelled"), [(4, 8), (5, 5)])
+def test_what_has_lost_a_value_is_left_out_where_five_observations_have_lost_none(
+    n_whole: int, n_modelled: int, rng: np.random.Generator
+) -> None:
+    wider, narrower = (
+        Space({"x": FloatDistribution(0.0, high), "y": FloatDistribution(0.0, 1.0)})
+        for high in (2.0, 1.0)
+    )
+    X = rng.random((8, 2))
+    X[:, 0] = np.where(np.arange(8) < n_whole, 0.2, 0.8)  # the latter are beyond the narrower x
+    past = Past([Task("t", wider, locked(X), rng.random((8, 1)))], narrower)
+    ((model,),) = past.models(()).of([0])
+    assert len(model.points) == n_modelled
+
+
 def test_what_failed_is_as_bad_as_the_worst_and_never_among_the_best() -> None:
     space = Space({"x": MIXED.distributions["float"]})
     X = locked(np.linspace(0, 1, 40)[:, None])
@@ -102,7 +118,7 @@ def test_what_failed_is_as_bad_as_the_worst_and_never_among_the_best() -> None:
     assert not np.isnan(model.mean(models.encoder(np.array([[NAN]])))).any()
 
 
-def test_models_that_are_not_fitted_have_the_mean_scales_of_those_that_use_a_parameter(
+def test_models_that_are_not_fitted_have_the_mean_noise_and_scales_of_those_that_use_a_parameter(
     rng: np.random.Generator,
 ) -> None:
     space = Space(dict.fromkeys("xy", MIXED.distributions["float"]))
@@ -112,7 +128,9 @@ def test_models_that_are_not_fitted_have_the_mean_scales_of_those_that_use_a_par
     models = [model for ((model,), _, _) in Past(tasks, space).models(()).of_all()]
     fitted = np.stack([model.scale for i, model in enumerate(models) if i not in (5, 10)])
     assert (fitted[0] == 0.0).tolist() == [False, True]
+    noises = [model.noise for i, model in enumerate(models) if i not in (5, 10)]
     for i in (5, 10):
+        assert models[i].noise == pytest.approx(np.exp(np.log(noises).mean()))
         logs = np.log(fitted[:, 0]).mean(), np.log(fitted[1:, 1]).mean()
         np.testing.assert_allclose(models[i].scale, np.exp(logs))
 
@@ -122,7 +140,7 @@ def test_losses_that_must_not_count_as_good_are_the_worst_of_the_feasible_ones()
     X = locked(np.linspace(0, 1, 6)[:, None])
     losses, violation = (
         np.array([[0.0, 1.0, 2.0, 3.0, INF, 9.0]]).T,
-        np.array([1.0, 0, 0, 0, 0, 2]),
+        np.array([1e-9, 0, 0, 0, 0, 2]),
     )
     ((_, _, seen),) = Past([Task("t", space, X, losses, violation)], space).models(()).of_all()
     assert seen.ravel().tolist() == [3.0, 1.0, 2.0, 3.0, 3.0, 3.0]

@@ -60,6 +60,7 @@ def value(Y: Floats, directions: Floats) -> float:  # (M, k, m)
 @pytest.mark.parametrize("m", [1, 2, 3, 5])
 def test_directions_are_unit_vectors_of_the_positive_part(m: int) -> None:
     directions = spread_directions(m, 64)
+    assert len(directions) == (64 if m > 1 else 1)
     assert (directions > 0.0).all()
     np.testing.assert_allclose(np.linalg.norm(directions, axis=1), 1.0)
 

@@ -90,6 +90,19 @@ def test_each_task_counts_the_same_however_many_observations_it_has() -> None:
     assert found.low <= 0.1 < 0.9 <= found.high  # half of the mass is on either side
 
 
+@pytest.mark.parametrize(
+    ("x", "good"),
+    [(UNIT, 0.25), (IntDistribution(0, 3), 0.375), (CategoricalDistribution("abcd"), 0.375)],
+)
+def test_a_task_whose_good_observations_do_not_use_a_parameter_says_nothing_of_its_range(
+    x: BaseDistribution, good: float
+) -> None:
+    space, using, without = {"x": x, "y": UNIT}, [[good, 0.5]] * 4, [[NAN, 0.5]] * 4
+    alone, both = ranges_of(space, using)["x"], ranges_of(space, using, without)["x"]
+    assert both.distribution == alone.distribution
+    assert (alone.usage, both.usage) == (1.0, 0.5)
+
+
 # What is worth searching has the form of the parameter
 
 

@@ -91,6 +91,10 @@ def test_what_is_left_out_is_feasible_and_decoded() -> None:
         ({"X": np.zeros((3, 1))}, r"'past': X must have the shape \(3, 2\), but has \(3, 1\)"),
         ({"X": np.zeros(3)}, r"X must have the shape \(3, 2\), but has \(3,\)"),
         ({"X": np.full((3, 2), 1.5)}, r"X must lie in \[0, 1\].*3 rows \(such as 0, 1, 2\)"),
+        (
+            {"X": np.full((7, 2), 1.5), "losses": np.zeros((7, 1))},
+            r"in 7 rows \(such as 0, 1, 2, 3, 4\)",
+        ),
         ({"X": np.full((3, 2), -INF)}, r"X must lie in \[0, 1\]"),
         ({"losses": np.zeros(3)}, r"losses must have 3 rows.*but have the shape \(3,\)"),
         ({"losses": np.zeros((2, 1))}, r"losses must have 3 rows.*\(2, 1\)"),

@@ -33,6 +33,7 @@ def test_phi_keeps_the_order_and_the_sign_and_is_clipped() -> None:
     assert (np.diff(phi(u)) >= 0.0).all()
     assert phi(np.array([0.0])) == 0.0
     assert phi(np.array([1e18])) == phi(np.array([2.0]))
+    np.testing.assert_allclose(phi(u), np.arcsinh(np.clip(u, -1.0, 2.0) / 0.05) / np.arcsinh(20))
 
 
 def test_losses_of_any_size_have_a_place_between_target_and_start() -> None:
@@ -84,6 +85,36 @@ def test_a_stopped_trial_is_compared_where_it_was_stopped() -> None:
     np.testing.assert_allclose(frame.position(row)[:, 0], np.minimum(np.log(2.5 / 0.5), 2.0))
     ahead = Row(np.full((G, 1), 0.7), np.array([2.0]), np.array([np.nan]), G - 1)
     np.testing.assert_allclose(frame.position(ahead)[:, 0], 0.0, atol=1e-12)
+
+
+def test_a_completed_trial_is_compared_at_every_share_up_to_the_last(
+    rng: np.random.Generator,
+) -> None:
+    values = rng.random((40, G, 1))
+    before = Curves(values, np.full((40, 1), 2.0), values[:, -1], np.full(40, G - 1))
+    frame = frame_of(before, np.array([2.0]))
+    assert frame is not None
+    row = Row(rng.random((G, 1)), np.array([2.0]), np.array([np.nan]), G - 1)
+    share = ((values < row.values).sum(axis=0)[:, 0] + 0.5) / 41.0
+    expected = np.minimum(np.log(share / (1.0 - share)), 2.0)
+    np.testing.assert_allclose(frame.position(row)[:, 0], expected)
+
+
+def test_progress_is_what_a_trial_has_gained_since_half_its_share(
+    rng: np.random.Generator,
+) -> None:
+    frame = frame_of(study(np.array([0.5, 1.0])), np.array([2.0]))
+    assert frame is not None
+    values = rng.uniform(0.4, 2.0, size=(G, 1))
+    row = Row(values, np.array([2.0]), np.array([np.nan]), G - 1)
+    at_half = np.abs(np.log(SHARES / (0.5 * SHARES[:, None]))).argmin(axis=1)
+    scaled = frame.phi(values)[:, 0]
+    np.testing.assert_allclose(frame.position(row)[:, 1], scaled[at_half] - scaled)
+    # None is known where the trial had not reported yet at half its share.
+    late = np.where(np.arange(G)[:, None] < 5, np.nan, values)
+    progress = frame.position(Row(late, row.first, row.final, G - 1))[5:, 1]
+    is_known = at_half[5:] >= 5
+    np.testing.assert_allclose(progress, np.where(is_known, (scaled[at_half] - scaled)[5:], 0.0))
 
 
 def test_there_is_no_frame_before_a_trial_has_ended_well() -> None:

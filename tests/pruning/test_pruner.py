@@ -10,9 +10,11 @@ from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from metatpe import Task, TransferPruner, load_tasks, pruning_history, report_values
-from metatpe.pruning.analogues import AHEAD, Analogues
-from metatpe.pruning.curves import SHARES
+from metatpe.pruning.analogues import AHEAD, Analogues, Positions, replayed
+from metatpe.pruning.curves import SHARES, Curves
 from metatpe.pruning.judge import Judge, _Check
+from metatpe.pruning.pruner import _has_diverged
+from metatpe.space import Mask
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 N_STEPS = 30
@@ -174,6 +176,13 @@ def test_a_trial_that_diverges_is_stopped_with_that_reason(past: list[Task]) -> 
     reasons = {r.reason for r in pruning_history(study) if study.trials[r.number].params["x"] > 0}
     assert "diverged" in reasons
     assert study.best_params["x"] <= 0.0
+
+
+def test_what_counts_is_the_last_step_and_not_the_last_report() -> None:
+    assert _has_diverged({1: [0.5, 0.5], 2: [1.0, np.inf]})
+    assert _has_diverged({3: [np.nan], 1: [0.5]})
+    assert not _has_diverged({3: [0.5], 1: [np.nan]})
+    assert not _has_diverged({1: [np.nan], 2: [np.inf]})
 
 
 def test_infinite_and_huge_losses_do_no_harm(past: list[Task]) -> None:
@@ -432,9 +441,50 @@ def test_a_trial_that_was_stopped_has_no_end_and_no_values_beyond_its_last_repor
 def test_the_last_shares_are_distrusted_like_those_before_which_can_be_checked() -> None:
     judge = Judge(Analogues([]), [StudyDirection.MINIMIZE])
     sums = np.zeros((3, len(SHARES)))
-    sums[:, -AHEAD - 1] = 20.0, 1.0, 1.0  # squared error, expected variance, number of trials
-    judge._checks[1] = _Check(1, sums)
-    # Five trials that were as expected stand beside the one that was not.
-    expected = (20.0 + 5.0) / (1.0 + 5.0)
+    sums[:, -AHEAD - 1] = 20.0, 3.0, 1.0  # squared error, expected variance, number of trials
+    judge._checks[1] = judge._checks[2] = _Check(1, sums)
+    # Five trials that were as expected stand beside the two that were not.
+    expected = (2 * 20.0 + 5 * 3.0) / (2 * 3.0 + 5 * 3.0)
     np.testing.assert_allclose(judge._distrust()[-AHEAD - 1 :], expected)
     np.testing.assert_array_equal(judge._distrust()[: -AHEAD - 1], 1.0)
+
+
+def test_the_own_curves_of_a_study_are_judged_by_its_completed_trials(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    judged: list[list[bool]] = []
+
+    def recorded(curves: Curves, is_judged: Mask) -> list[Positions]:
+        judged.append(is_judged.tolist())
+        return replayed(curves, is_judged)
+
+    monkeypatch.setattr("metatpe.pruning.judge.replayed", recorded)
+    is_complete = [True, False, True, True, False, True, True]
+    trials = []
+    for i, completes in enumerate(is_complete):
+        curve = {step: i + 1.0 / (step + 1) for step in range(100 if completes else 40)}
+        state = TrialState.COMPLETE if completes else TrialState.PRUNED
+        value = float(i) if completes else None
+        trials.append(create_trial(state=state, value=value, intermediate_values=curve))
+        trials[-1].number = i
+    Judge(Analogues([]), [StudyDirection.MINIMIZE]).update(trials)
+    assert judged == [is_complete]
+
+
+def test_finished_trials_without_a_report_do_not_count() -> None:
+    silent, trials = create_trial(value=-9.0), []
+    for i in range(7):
+        curve = {step: i + 1.0 / (step + 1) for step in range(100 if i < 6 else 41)}
+        state, value = (TrialState.COMPLETE, float(i)) if i < 6 else (TrialState.RUNNING, None)
+        trials.append(create_trial(state=state, value=value, intermediate_values=curve))
+        trials[-1].number = i
+    silent.number = 7
+    verdicts = []
+    for stored in (trials, [*trials, silent]):
+        judge = Judge(Analogues([]), [StudyDirection.MINIMIZE])
+        judge.update(stored)
+        verdicts.append(judge.verdict(trials[-1], stored))
+    assert verdicts[0] is not None
+    assert verdicts[1] is not None
+    assert verdicts[0].ratio == verdicts[1].ratio
+    assert verdicts[0].base == verdicts[1].base

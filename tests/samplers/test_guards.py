@@ -19,6 +19,7 @@ from studies import ONE, new_study, random_sampler
 
 from metatpe import MetaTPESampler, Task, transfer_history
 from metatpe.past.known import Past
+from metatpe.samplers import meta_tpe
 from metatpe.samplers.densities import TPESteps, judged
 from metatpe.samplers.guards import (
     MIN_GOOD,
@@ -28,7 +29,7 @@ from metatpe.samplers.guards import (
     fewer,
     trust,
 )
-from metatpe.space import Floats
+from metatpe.space import Floats, Ints
 from metatpe.study.history import History
 from metatpe.study.moment import Moment
 from metatpe.study.record import Plan, system_attributes
@@ -97,6 +98,28 @@ def test_choices_are_weighed_where_that_helps_and_not_where_it_harms() -> None:
     turns = np.tile([1.0, -1.0], 10)
     chances = [chance_of_the_past(np.where(turns > 0, a, 1 - a), turns) for a in (0, 1)]
     assert chances == pytest.approx([1.0, 0.0], abs=1e-3)
+
+
+def test_turns_compare_the_last_forty_choices(
+    rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compared: list[tuple[list[float], list[float]]] = []
+
+    def recorded(levels: Ints, turns: Floats) -> float:
+        compared.append((levels.tolist(), turns.tolist()))
+        return chance_of_the_past(levels, turns)
+
+    monkeypatch.setattr(meta_tpe, "chance_of_the_past", recorded)
+    X = random_points(MIXED.columns, 60, rng)
+    trials, weighed = trials_of(X, bowl(X)), rng.random(60) < 0.5
+    for trial, is_weighed in zip(trials, weighed, strict=True):
+        plan = Plan("acquisition", "weighed" if is_weighed else "own")
+        trial.system_attrs = system_attributes(plan)
+    past = task_of("t", MIXED, 50, bowl, rng)
+    study = new_study(MetaTPESampler([past], epsilon=0.0, seed=0), ONE, trials=trials)
+    study.ask(MIXED.distributions)
+    places = np.argsort(np.argsort(bowl(X[-40:])))
+    assert compared == [(places.tolist(), np.where(weighed[-40:], 1.0, -1.0).tolist())]
 
 
 # The weights of a study --------------------------------------------------------------------------

@@ -121,6 +121,17 @@ def test_a_finite_space_with_a_late_parameter_is_explored_without_repeats(make: 
     assert len({tuple(p.items()) for p in suggested}) == 12
 
 
+def test_a_trial_from_before_a_parameter_was_added_hides_no_configuration_for_good(
+    make: Make, caplog: pytest.LogCaptureFixture
+) -> None:
+    before = frozen({"i": 0}, [1.0, 1.0], space=SMALL)
+    others = [{"i": i, "c": c} for i in (1, 2, 3) for c in "pqr"]
+    trials = [before, *(frozen(p, two_losses(p), space=SMALL) for p in others)]
+    suggested = evaluate(new_study(make(), trials=trials), 3, space=SMALL)
+    assert sorted(tuple(p.values()) for p in suggested) == [(0, "p"), (0, "q"), (0, "r")]
+    assert ALL_EVALUATED not in caplog.text
+
+
 def test_a_trial_without_parameters_does_not_count_as_every_configuration(make: Make) -> None:
     study = new_study(make())
     study.add_trial(frozen({}, [1.0, 1.0]))

@@ -38,10 +38,12 @@ from studies import (
     two_losses,
 )
 
-from metatpe import Task, TransferSampler, transfer_history
+from metatpe import Space, Task, TransferSampler, transfer_history
 from metatpe.gp.informed import inform
+from metatpe.gp.models import Observed
+from metatpe.gp.process import Encoder, squared_distances
 from metatpe.gp.transform import all_scores
-from metatpe.samplers.transfer import MAX_INFORMING, _best_on_its_scale
+from metatpe.samplers.transfer import MAX_INFORMING, _best_on_its_scale, _plateaus
 from metatpe.space import Floats
 
 
@@ -461,6 +463,26 @@ def test_another_scale_is_taken_only_if_it_is_clearly_better() -> None:
     few = [(Scaled(y[:k], -y[:k]), Scaled(y[:k], y[:k])) for k in (4, 5)]
     taken = [_best_on_its_scale(pair) for pair in few]  # type: ignore[arg-type]
     assert taken == [few[0][0], few[1][1]]  # fewer than five say nothing
+
+
+def test_the_distance_on_a_plateau_is_the_mean_of_those_of_all_objectives(
+    rng: np.random.Generator,
+) -> None:
+    X, columns = rng.random((20, 2)), Space(SQUARE).columns
+    losses = np.stack([X[:, 0], np.sin(9.0 * X[:, 1])], axis=1)
+    nothing = np.empty((0, 2))
+    study = Observed.of(columns, Encoder(columns), X, losses, np.zeros(20), nothing)
+    models = [
+        inform([], study.features, scales, np.arange(2), study.is_used)[0]
+        for scales in study.scales
+    ]
+    scaled = [study.features * model.settings.scale for model in models]
+    points = _plateaus(study, models).points
+    np.testing.assert_allclose(
+        squared_distances(points, points),
+        np.mean([squared_distances(own, own) for own in scaled], axis=0),
+        atol=1e-9,
+    )
 
 
 def test_trials_that_start_before_the_next_result_share_the_fit(

@@ -51,6 +51,12 @@ def test_what_runs_is_read_from_the_plan_and_from_the_parameters() -> None:
     np.testing.assert_allclose(here.running, [[0.1, 0.2], [0.3, 0.4], [0.5, NAN]])
 
 
+def test_what_runs_is_a_warm_start_where_it_has_the_index_of_one() -> None:
+    x = {"x": 0.1, "y": 0.2}
+    here = moment([planned(x, start=0), planned(x, start=3), planned(x), frozen(**ASKING)])
+    assert here.is_running_start.tolist() == [True, True, False]
+
+
 def test_a_stored_parameter_wins_over_the_planned_one() -> None:
     trial = planned({"x": 0.1, "y": 0.2})
     trial.params, trial.distributions = {"x": 0.6}, {"x": SQUARE["x"]}

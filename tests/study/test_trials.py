@@ -7,7 +7,15 @@ from optuna.trial import TrialState, create_trial
 from studies import SQUARE
 
 from metatpe.distributions import is_same
-from metatpe.study.trials import is_counted, joined, lateness_of
+from metatpe.study.stops import PruningRecord, stop_attributes
+from metatpe.study.trials import (
+    REPORT,
+    curve_of,
+    expected_loss_of,
+    is_counted,
+    joined,
+    lateness_of,
+)
 
 
 def test_a_completed_trial_without_a_number_is_no_observation() -> None:
@@ -29,6 +37,26 @@ def test_completed_trials_stand_before_pruned_ones_and_those_that_came_further_b
     assert late == sorted(late)
     assert lateness_of(pruned[1], [maximize]) < lateness_of(pruned[0], [maximize])
     assert len({lateness_of(t, [minimize, minimize]) for t in pruned}) == 1
+
+
+def test_a_loss_is_expected_of_a_pruned_trial_of_one_objective_alone() -> None:
+    record = PruningRecord(0, 4, "curve", expected=0.4, deviation=0.1)
+    attributes, minimize = stop_attributes(record), StudyDirection.MINIMIZE
+    pruned = create_trial(state=TrialState.PRUNED, user_attrs=attributes)
+    assert expected_loss_of(pruned, [minimize]) == (0.4, 0.1)
+    assert expected_loss_of(pruned, [StudyDirection.MAXIMIZE]) == (-0.4, 0.1)
+    assert expected_loss_of(pruned, [minimize, minimize]) is None
+    completed = create_trial(value=1.0, user_attrs=attributes)
+    assert expected_loss_of(completed, [minimize]) is None
+
+
+def test_a_curve_of_several_objectives_has_its_steps_in_order() -> None:
+    reports = {f"{REPORT}{step}": [float(step), 1.0] for step in (100, 9, 10)}
+    curve = curve_of(
+        create_trial(values=[0.0, 0.0], system_attrs=reports),
+        [StudyDirection.MINIMIZE, StudyDirection.MAXIMIZE],
+    )
+    assert list(curve.items()) == [(9, [9.0, -1.0]), (10, [10.0, -1.0]), (100, [100.0, -1.0])]
 
 
 def test_a_range_that_reaches_zero_has_no_log_scale() -> None:

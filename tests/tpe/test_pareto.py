@@ -63,7 +63,7 @@ def test_crowding_in_several_fronts_at_once_is_that_of_each_alone(
 def test_the_good_are_those_of_the_plain_loops(
     rows: list[list[float]], data: st.DataObject
 ) -> None:
-    violation = [data.draw(st.sampled_from([0.0, 0.0, 0.0, 0.5, 2.0, INF])) for _ in rows]
+    violation = [data.draw(st.sampled_from([0.0, 0.0, 0.0, 1e-9, 2.0, INF])) for _ in rows]
     gamma = data.draw(st.sampled_from([0.05, 0.1, 0.3, 0.9]))
     is_good = split(locked(np.array(rows)), locked(np.array(violation)), gamma)
     good = reference.split(rows, violation, gamma)[0] if len(rows) > 1 else [0]
@@ -76,7 +76,7 @@ def test_the_split_takes_the_first_of_the_order(
     rows: list[list[float]], data: st.DataObject
 ) -> None:
     n, losses = len(rows), np.array(rows)
-    violation = np.array([data.draw(st.sampled_from([0.0, 0.0, 1.0, 2.0])) for _ in rows])
+    violation = np.array([data.draw(st.sampled_from([0.0, 0.0, 1e-9, 2.0])) for _ in rows])
     is_pruned = np.array([data.draw(st.booleans()) for _ in rows])
     late = [[1.0, -data.draw(st.integers(0, 3)), data.draw(loss)] for _ in rows]
     lateness = np.where(is_pruned[:, None], late, 0.0)

@@ -53,6 +53,18 @@ def test_how_many_points_are_looked_at_together_changes_nothing(
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.3], ids="missing={}".format)
+def test_the_sum_of_all_kernels_is_exact_with_very_many_choices(
+    missing: float, rng: np.random.Generator
+) -> None:
+    columns = Space({"c": CategoricalDistribution([f"c{i}" for i in range(300)])}).columns
+    tasks, weights = parzens(columns, missing, rng), rng.random(len(SIZES))
+    points = Points.of(columns, columns.list_all()[0])
+    kernels = Pool(tasks).some(weights, sum(SIZES), rng=rng)
+    expected = np.log(exact_sum(tasks, weights, points))
+    np.testing.assert_allclose(kernels.log_sum(points), expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.3], ids="missing={}".format)
 @pytest.mark.parametrize(("is_coarse", "tolerance"), [(False, 1e-9), (True, 2e-3)])
 def test_the_sum_of_all_kernels_is_exact(
     missing: float, is_coarse: bool, tolerance: float, rng: np.random.Generator

@@ -56,6 +56,7 @@ def test_a_csv_file_becomes_a_task(tmp_path: Path, caplog: pytest.LogCaptureFixt
         params=["lr", "depth", "act", "bias"],
     )
     assert (task.name, task.objective_names) == ("runs", ("error", "time"))
+    assert csv_task(tmp_path, CSV, name="other").name == "other"
     np.testing.assert_array_equal(task.losses, [[3.0, -10.0], [1.5, -20.0], [2.5, -40.0]])
     assert task.space.distributions == {
         "lr": FloatDistribution(0.001, 0.1),
@@ -134,6 +135,8 @@ def test_a_column_without_a_value_is_left_out(caplog: pytest.LogCaptureFixture) 
         ((1.0, 2.0, None), IntDistribution(1, 2)),
         ((1, 2.5, 9), FloatDistribution(1, 9)),
         ((1, 10, 1000), IntDistribution(1, 1000, log=True)),
+        ((1, 100, 1000), IntDistribution(1, 1000, log=True)),  # the median is a tenth
+        ((1, 101, 1000), IntDistribution(1, 1000)),  # and a little more
         ((1e-5, 1e-3, 1e-1), FloatDistribution(1e-5, 1e-1, log=True)),
         ((1e-5, 0.4, 0.6, 1.0), FloatDistribution(1e-5, 1.0)),
         ((0.0, 1e-3, 1e-1), FloatDistribution(0, 0.1)),
@@ -378,6 +381,18 @@ def test_text_that_slips_in_late_is_found(tmp_path: Path) -> None:
     rows[2345] = "oops,1"
     with pytest.raises(ValueError, match="'x' has numbers, but row 2346 has 'oops'"):
         csv_task(tmp_path, "\n".join(["x,error", *rows]))
+
+
+def test_a_column_of_more_than_a_thousand_texts_is_no_parameter_however_often_each_occurs(
+    tmp_path: Path,
+) -> None:
+    texts = [*[f"t{i}" for i in range(1000)] * 3, "another", *["t0"] * 999]
+    rows = [f"{text},{i / 7},{i}" for i, text in enumerate(texts)]
+    task = csv_task(tmp_path, "\n".join(["note,x,error", *rows]))
+    assert task.space.names == ("x",)
+    assert len(task) == 4000
+    with pytest.raises(ValueError, match="'note' has more than 1000 values"):
+        csv_task(tmp_path, "\n".join(["note,x,error", *rows]), params=["note", "x"])
 
 
 @pytest.mark.parametrize("quoted", [0, 1234, 2999])

@@ -19,7 +19,7 @@ from optuna.storages.journal import JournalFileBackend
 from studies import SPACE, free_port, grpc_proxy, mariadb, past_study, postgresql
 
 from metatpe import MetaTPESampler, load_tasks, transfer_history
-from metatpe.past.read.storage import StorageError, masked, open_storage
+from metatpe.past.read.storage import StorageError, _sentence, masked, open_storage
 
 NAMES = ['it\'s "quoted"', "täglich-тест-日本 %s"]
 
@@ -63,6 +63,7 @@ def test_tasks_come_out_of_sqlite(sqlite_url: str) -> None:
     assert tasks_are_those(sqlite_url)
     assert tasks_are_those(sqlite_url.removeprefix("sqlite:///"))
     assert tasks_are_those(Path(sqlite_url.removeprefix("sqlite:///")))
+    assert tasks_are_those(f"{sqlite_url.replace('sqlite:///', 'sqlite:///file:')}?uri=true")
 
 
 def test_tasks_come_out_of_a_journal(tmp_path: Path) -> None:
@@ -344,3 +345,10 @@ def test_a_study_that_is_deleted_under_way_is_said() -> None:
     storage = Vanishing()
     optuna.create_study(study_name="gone", storage=storage)
     assert sentence_of(storage) == "study 'gone' was deleted while it was read."
+
+
+def test_a_secret_that_a_driver_repeats_is_hidden_there_too() -> None:
+    error = RuntimeError("no user me:s3cret at host")
+    sentence = _sentence("postgresql://me:s3cret@host/studies", error)
+    assert "s3cret" not in sentence
+    assert sentence.endswith("cannot be used: no user me:*** at host.")
