@@ -79,7 +79,7 @@ class PastDensities:
     ) -> tuple[Floats, tuple[int, ...]]:  # (M,), indices of columns
         """Return the similarity of each past task to the study, and the kept columns.
 
-        As with `target`, the last result is kept.
+        As with `good_of_study`, the last result is kept.
 
         Args:
             good: The density of the study's good observations.
