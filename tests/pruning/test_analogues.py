@@ -3,6 +3,7 @@ import pytest
 
 from metatpe.pruning.analogues import (
     _MAX_TRIALS,
+    _N_SHORT,
     Analogues,
     Positions,
     dominates,
@@ -171,7 +172,23 @@ def test_of_a_long_study_so_many_trials_are_replayed_that_more_would_change_litt
     levels = np.random.default_rng(0).random(_MAX_TRIALS + 50)
     orders = replayed(study(levels), np.ones(len(levels), dtype=np.bool_))
     # The first trial of an order has none before it, so it has no position.
-    assert [len(order.outcome) for order in orders] == [_MAX_TRIALS - 1] * 3
+    n_short = _MAX_TRIALS // _N_SHORT
+    expected = [_MAX_TRIALS - 1] * 3 + [_N_SHORT - 1] * n_short
+    assert [len(order.outcome) for order in orders] == expected
+
+
+def test_positions_among_few_trials_are_counted_once_per_trial() -> None:
+    orders = replayed(study(np.random.default_rng(0).random(100)), np.ones(100, dtype=np.bool_))
+    weight = np.concatenate([np.full(len(o.outcome), o.weight) for o in orders])
+    size = np.concatenate([np.exp(o.features[:, 0, 2]) - 1.0 for o in orders])
+    # 19 of 100 trials have fewer than 20 before them; of five times 20 trials, 95 have.
+    assert weight[size < _N_SHORT - 0.5].sum() == pytest.approx(19.0 + 95.0)
+    assert weight[size > _N_SHORT - 0.5].sum() == pytest.approx(80.0)
+
+
+def test_a_study_of_few_trials_has_no_short_ones() -> None:
+    levels = np.random.default_rng(0).random(_N_SHORT - 1)
+    assert len(replayed(study(levels), np.ones(len(levels), dtype=np.bool_))) == 3
 
 
 def test_a_study_longer_than_the_past_is_compared_with_its_largest_sizes() -> None:
@@ -186,10 +203,10 @@ def test_a_study_longer_than_the_past_is_compared_with_its_largest_sizes() -> No
 def test_a_forecast_is_the_mean_and_the_deviation_of_what_became_of_the_analogues() -> None:
     position = np.zeros((4, G, 3))
     outcome = np.array([-0.5, 0.5, 0.5, 0.5])
-    forecast = Analogues([Positions(position, outcome)]).forecast(np.zeros(3), 8, 0.5)
+    forecast = Analogues([Positions(position, outcome, 1 / 3)]).forecast(np.zeros(3), 8, 0.5)
     assert forecast.mean == pytest.approx(0.25)
     assert forecast.deviation == pytest.approx(outcome.std())
-    # Three orders of each study: four positions are 4/3 trials, of which a quarter succeeded.
+    # Four positions of a third of a trial each, of which a quarter succeeded.
     assert forecast.ratio == pytest.approx((1 / 3 + 1.0) / (4 / 3 + 2.0) / 0.5)
 
 
@@ -200,14 +217,14 @@ def test_the_rank_that_follows_has_the_mean_and_the_variance_of_the_analogues() 
     mean, variance = analogues.next_rank(np.zeros(3), 8) or (np.nan, np.nan)
     assert mean == pytest.approx(np.nanmean(later))
     assert variance == pytest.approx(np.nanvar(later))
-    alone = Analogues([Positions(position[:2], np.zeros(2))])
+    alone = Analogues([Positions(position[:2], np.zeros(2), 1 / 3)])
     assert alone.next_rank(np.zeros(3), 8) is None  # less than one trial
 
 
-@pytest.mark.parametrize(("n", "wider"), [(3000, 1.0), (30_000, 1.0), (30, 100 ** (1 / 7))])
+@pytest.mark.parametrize(("n", "wider"), [(2000, 1.0), (20_000, 1.0), (20, 100 ** (1 / 7))])
 def test_the_fewer_past_trials_the_wider_the_kernels(n: int, wider: float) -> None:
     position, outcome = np.zeros((n, G, 3)), np.zeros(n)
     position[: n // 2, :, 0], outcome[: n // 2] = 0.8, 1.0
     forecast = Analogues([Positions(position, outcome)]).forecast(np.zeros(3), 8, 0.5)
-    weight = np.exp(-0.5 * (0.8 / (0.4 * wider)) ** 2)  # of those at the rank 0.8
+    weight = np.exp(-0.5 * (0.8 / (0.3 * wider)) ** 2)  # of those at the rank 0.8
     assert forecast.mean == pytest.approx(weight / (1.0 + weight))

@@ -13,7 +13,7 @@ from metatpe import Task, TransferPruner, load_tasks, pruning_history, report_va
 from metatpe.pruning.analogues import AHEAD, Analogues, Positions, replayed
 from metatpe.pruning.curves import SHARES, Curves
 from metatpe.pruning.judge import Judge, _Check
-from metatpe.pruning.pruner import _has_diverged
+from metatpe.pruning.pruner import _has_diverged, _patience
 from metatpe.space import Mask
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
@@ -90,8 +90,20 @@ def test_a_trial_of_a_study_without_trials_goes_on() -> None:
 
 def test_the_first_trials_and_those_that_check_the_others_complete(pruned: optuna.Study) -> None:
     states = [trial.state for trial in pruned.trials]
-    assert all(states[i] == TrialState.COMPLETE for i in (0, 1, 2, 6, 18))
+    assert all(states[i] == TrialState.COMPLETE for i in (0, 10))
     assert TrialState.PRUNED in states
+
+
+def test_as_many_trials_complete_at_the_start_as_were_asked_for(past: list[Task]) -> None:
+    pruner = TransferPruner(past, threshold=1.0, n_startup_trials=5)
+    states = [trial.state for trial in run(pruner, n_trials=10).trials]
+    assert states[:5] == [TrialState.COMPLETE] * 5
+    assert TrialState.PRUNED in states[5:]
+
+
+def test_the_threshold_is_smaller_in_the_first_fifth_of_the_length() -> None:
+    # Half of it at a quarter of a fifth: with the root of the share.
+    assert [_patience(share) for share in (0.05, 0.2, 0.9)] == pytest.approx([0.5, 1.0, 1.0])
 
 
 def test_no_trial_is_stopped_at_its_last_step(past: list[Task]) -> None:
@@ -134,7 +146,7 @@ def test_a_study_without_a_past_is_pruned_cautiously() -> None:
 def test_past_studies_without_reports_are_not_used() -> None:
     silent = optuna.create_study()
     silent.optimize(lambda trial: trial.suggest_float("x", -1.0, 1.0), n_trials=5)
-    assert repr(TransferPruner([silent])) == "TransferPruner(0 sources, threshold=0.45)"
+    assert repr(TransferPruner([silent])) == "TransferPruner(0 sources, threshold=0.5)"
 
 
 def test_past_trials_that_reported_once_say_nothing() -> None:
@@ -242,7 +254,7 @@ def test_a_record_says_when_and_why_and_what_was_expected(pruned: optuna.Study) 
         assert record.step == trial.last_step
         assert record.chance is not None
         assert record.base is not None
-        assert record.chance < 0.45 * record.base
+        assert record.chance < 0.5 * record.base
         assert record.expected is not None
         assert record.deviation is not None
         actual = decay(trial.params["x"], N_STEPS - 1)
@@ -443,10 +455,28 @@ def test_the_last_shares_are_distrusted_like_those_before_which_can_be_checked()
     sums = np.zeros((3, len(SHARES)))
     sums[:, -AHEAD - 1] = 20.0, 3.0, 1.0  # squared error, expected variance, number of trials
     judge._checks[1] = judge._checks[2] = _Check(1, sums)
-    # Five trials that were as expected stand beside the two that were not.
-    expected = (2 * 20.0 + 5 * 3.0) / (2 * 3.0 + 5 * 3.0)
+    # Five trials that were as expected stand beside the two that were not, then five that were as
+    # much in error as all are.
+    overall = (2 * 20.0 + 5 * 3.0) / (2 * 3.0 + 5 * 3.0)
+    expected = (2 * 20.0 + 5 * 3.0 * overall) / (2 * 3.0 + 5 * 3.0)
     np.testing.assert_allclose(judge._distrust()[-AHEAD - 1 :], expected)
-    np.testing.assert_array_equal(judge._distrust()[: -AHEAD - 1], 1.0)
+
+
+def test_a_share_at_which_nothing_was_checked_is_distrusted_as_all_are() -> None:
+    judge = Judge(Analogues([]), [StudyDirection.MINIMIZE])
+    np.testing.assert_array_equal(judge._distrust(), 1.0)
+    sums = np.zeros((3, len(SHARES)))
+    sums[:, 0] = 20.0, 1.0, 1.0
+    judge._checks[1] = _Check(1, sums)
+    np.testing.assert_allclose(judge._distrust()[1:], (20.0 + 5.0) / (1.0 + 5.0))
+
+
+def test_a_past_that_predicts_too_much_change_is_not_distrusted() -> None:
+    judge = Judge(Analogues([]), [StudyDirection.MINIMIZE])
+    sums = np.zeros((3, len(SHARES)))
+    sums[:, 0] = 0.1, 1.0, 1.0
+    judge._checks[1] = _Check(1, sums)
+    np.testing.assert_array_equal(judge._distrust(), 1.0)
 
 
 def test_the_own_curves_of_a_study_are_judged_by_its_completed_trials(

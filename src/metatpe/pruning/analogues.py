@@ -13,8 +13,10 @@ losses reach 1e18. The outcome of a trial is phi(u) of its final loss; where it 
 trial is among the best. With several objectives, "smaller" is "dominates", the best are those that
 no earlier trial dominates, and progress is the mean over the objectives.
 
-Each past study gives positions with known outcomes, in several orders of its trials. With kernel
-weights w_j of these for a new position, counted in trials,
+Each past study gives positions with known outcomes: its trials are replayed in three orders, and
+once more as many short studies of 20 trials. One long replay has only 20 positions with fewer than
+20 trials before, the short ones have as many as there are trials. With kernel weights w_j of these
+positions for a new one, counted in trials,
 
     p = (sum_j w_j [outcome_j < 0] + 1) / (sum_j w_j + 1 / b),   b = k / (n + 1)
 
@@ -28,6 +30,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -39,10 +42,13 @@ AHEAD = 2  # columns; how far a position is followed to see whether past studies
 _DELTA = 0.05
 _UNIT = float(np.arcsinh(1.0 / _DELTA))
 _LOW, _HIGH = -1.0, 2.0  # u is clipped to this range
-_BANDWIDTHS: Floats = np.array([0.4, 0.2, 0.7])  # rank, progress, size, with 1,000 past trials
-_N_PAST = 1000  # fewer have wider kernels: the bandwidth falls as n^(-1/7) in three dimensions
+_BANDWIDTHS: Floats = np.array([0.3, 0.15, 0.5])  # rank, progress, size, with 1,000 past trials
+# Each counts twice, in long and in short studies. Fewer have wider kernels: the bandwidth falls as
+# n^(-1/7) in three dimensions.
+_N_PAST = 2000
 _WORST_RANK = 2.0  # the worst eighth is one: so few trials are the very last that none compare
 _N_ORDERS = 3
+_N_SHORT = 20  # trials of a short study
 _MAX_TRIALS = 200  # of one past study; in a longer one the positions are hardly different
 _LARGEST = float(np.finfo(np.float64).max)
 _MIN_WIDTH = 1e-9  # of a scale, relative: a study may start at its target
@@ -145,13 +151,14 @@ class Positions:
 
     features: Floats  # (n, G, 3)
     outcome: Floats  # (n,)
+    weight: float = 1.0  # of each, in trials
 
 
 def _row(curves: Curves, i: int) -> Row:
     return Row(curves.values[i], curves.first[i], curves.final[i], int(curves.reached[i]))
 
 
-def positions(curves: Curves, is_judged: Mask) -> Positions:
+def positions(curves: Curves, is_judged: Mask, weight: float = 1.0) -> Positions:
     """Return the positions of a study's trials, each among those before it."""
     features, outcome = [], []
     for i in np.flatnonzero(is_judged).tolist():
@@ -160,14 +167,19 @@ def positions(curves: Curves, is_judged: Mask) -> Positions:
             row = _row(curves, i)
             features.append(frame.position(row))
             outcome.append(frame.outcome(row))
-    return Positions(np.array(features).reshape(-1, len(SHARES), 3), np.array(outcome))
+    return Positions(np.array(features).reshape(-1, len(SHARES), 3), np.array(outcome), weight)
 
 
 def replayed(curves: Curves, is_judged: Mask) -> list[Positions]:
     """Return the positions of a study's trials in several orders, the same ones every time."""
     rng = np.random.default_rng(len(curves))
-    orders = [rng.permutation(len(curves))[:_MAX_TRIALS] for _ in range(_N_ORDERS)]
-    return [positions(curves.take(order), is_judged[order]) for order in orders]
+    *orders, last = (rng.permutation(len(curves))[:_MAX_TRIALS] for _ in range(_N_ORDERS + 1))
+    n_short = len(last) // _N_SHORT
+    short = last[: n_short * _N_SHORT].reshape(n_short, _N_SHORT)
+    return [
+        *(positions(curves.take(order), is_judged[order], 1.0 / _N_ORDERS) for order in orders),
+        *(positions(curves.take(order), is_judged[order]) for order in short),
+    ]
 
 
 @dataclass(frozen=True)
@@ -182,26 +194,39 @@ class Forecast:
 _UNKNOWN = Forecast(ratio=1.0, mean=0.5, deviation=0.5)
 
 
+class _Column(NamedTuple):
+    """The positions that are known at a column of the grid."""
+
+    features: Floats  # (n, 3), in bandwidths
+    outcome: Floats  # (n,)
+    later: Floats  # (n,), rank `AHEAD` columns later
+    weight: Floats  # (n,)
+
+
 class Analogues:
     """Replayed positions of many trials, by share of the length."""
 
     def __init__(self, sources: Sequence[Positions]) -> None:
         features = np.concatenate([np.empty((0, len(SHARES), 3)), *(s.features for s in sources)])
         outcome = np.concatenate([np.empty(0), *(s.outcome for s in sources)])
+        weight = np.concatenate(
+            [np.empty(0), *(np.full(len(s.outcome), s.weight) for s in sources)]
+        )
         sizes = features[..., 2]
-        n = max(1, len(outcome)) / _N_ORDERS
+        n = max(1.0, float(weight.sum()))
         self._bandwidths = _BANDWIDTHS * max(1.0, (_N_PAST / n) ** (1.0 / 7.0))
         self._largest = float(sizes[~np.isnan(sizes)].max(initial=0.0))
         self._columns = []
         for g in range(len(SHARES)):
             known = ~np.isnan(features[:, g]).any(axis=1)
             later = features[known, min(g + AHEAD, len(SHARES) - 1), 0]
-            self._columns.append((features[known, g] / self._bandwidths, outcome[known], later))
+            scaled = features[known, g] / self._bandwidths
+            self._columns.append(_Column(scaled, outcome[known], later, weight[known]))
 
     def forecast(self, features: Floats, column: int, base: float) -> Forecast:
         """Return what becomes of a trial with the features (3,) at a column of the grid."""
         weights = self._weights(features, column)
-        _, outcome, _ = self._columns[column]
+        outcome = self._columns[column].outcome
         weight = float(weights.sum())
         if not weight > 0.0:
             return _UNKNOWN
@@ -213,7 +238,7 @@ class Analogues:
     def next_rank(self, features: Floats, column: int) -> tuple[float, float] | None:
         """Return mean and variance of the rank `AHEAD` columns later; None without analogues."""
         weights = self._weights(features, column)
-        later = self._columns[column][2]
+        later = self._columns[column].later
         is_known = ~np.isnan(later)
         weight = float(weights[is_known].sum())
         if weight < 1.0:
@@ -224,5 +249,6 @@ class Analogues:
     def _weights(self, features: Floats, column: int) -> Floats:
         # A study that is longer than all past ones is compared with their largest sizes.
         capped = np.minimum(features, [np.inf, np.inf, self._largest]) / self._bandwidths
-        squares = ((self._columns[column][0] - capped) ** 2).sum(axis=1)
-        return np.asarray(np.exp(-0.5 * squares) / _N_ORDERS)
+        past = self._columns[column]
+        squares = ((past.features - capped) ** 2).sum(axis=1)
+        return np.asarray(past.weight * np.exp(-0.5 * squares))

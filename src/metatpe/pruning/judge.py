@@ -4,11 +4,12 @@ The past is checked where it is used. It predicts the rank of a trial two column
 trials live to show it: that does not depend on which of them are pruned later, as their end does.
 With the squared errors r^2 of the study's trials and the variances v that the past expects,
 
-    q = max(1, (sum r^2 + 5 v) / (sum v + 5 v))        per column, 5 trials of v in advance
+    q = max(1, (sum r^2 + 5 v q_all) / (sum v + 5 v))        per column, 5 trials in advance
     log ratio = log(past ratio) / q + (1 - 1 / q) log(own ratio)
 
-So a past whose ranks change less than the study's loses its influence, share by share, and the
-study's own finished curves take over.
+with q_all the same of all columns together, without the factor. So a past whose ranks change less
+than the study's loses its influence, and the study's own finished curves take over. It loses some
+at every share, since where most trials are stopped early, few show how ranks change later.
 
 All of this follows from the stored trials alone, so that workers decide alike whatever they have
 seen before: a trial is checked against those with smaller numbers, once more when one of these
@@ -57,6 +58,7 @@ class Verdict:
     base: float  # chance of a new trial
     frame: Frame
     forecast: Forecast
+    share: float  # of the length
 
 
 class Judge:
@@ -143,7 +145,9 @@ class Judge:
         past = self._past.forecast(features, row.reached, frame.base)
         influence = float(1.0 / self._distrust()[row.reached])
         ratio = past.ratio**influence * own.ratio ** (1.0 - influence)
-        return Verdict(ratio, influence, frame.base, frame, past if influence >= 0.5 else own)
+        forecast = past if influence >= 0.5 else own
+        share = float(SHARES[row.reached])
+        return Verdict(ratio, influence, frame.base, frame, forecast, share)
 
     def _distrust(self) -> Floats:  # (G,)
         """Return q of each column; the last ones, which cannot be checked, are as those before."""
@@ -151,9 +155,12 @@ class Judge:
         nothing = np.zeros((3, len(SHARES)))
         squares, variances, counts = np.sum([nothing, *(c.sums for c in checks)], axis=0)
         advance = _N_IN_ADVANCE * variances / np.maximum(counts, 1.0)
+        expected = variances + advance
+        total = expected.sum()
+        overall = max(1.0, float((squares + advance).sum() / total)) if total > 0.0 else 1.0
         with np.errstate(invalid="ignore"):
-            q = (squares + advance) / (variances + advance)
-        q = np.where(counts > 0, np.maximum(q, 1.0), 1.0)
+            q = np.maximum((squares + advance * overall) / expected, 1.0)
+        q = np.where(expected > 0.0, q, overall)
         q[-AHEAD:] = q[-AHEAD - 1]
         return np.asarray(q)
 

@@ -1,4 +1,12 @@
-"""`TransferPruner`: Optuna's side of pruning with past learning curves."""
+r"""`TransferPruner`: Optuna's side of pruning with past learning curves.
+
+At a share s of its length, a trial is stopped if its probability p of ending among the best has
+
+    p / b < threshold * min(1, sqrt(s / 0.2))        b the probability of a new trial
+
+Grid columns are evenly spaced in log s, so what it costs to wait for the next one grows with s. At
+first that is next to nothing, and the first reports say the least.
+"""
 
 from __future__ import annotations
 
@@ -29,6 +37,10 @@ from metatpe.study.trials import REPORT, curve_of, signs_of
 
 _logger = logging.getLogger(__name__)
 _MAX_CACHED = 4  # studies of one storage
+_PATIENT_UNTIL = 0.2  # of the length: before, the threshold is smaller
+# Whole curves are what the study's own forecasts are made of. Each costs as much as five or ten
+# trials that are stopped, so there are few, and none among the first.
+_FIRST_CHECK, _CHECK_GROWTH = 10, 4
 
 
 class TransferPruner(BasePruner):
@@ -39,14 +51,15 @@ class TransferPruner(BasePruner):
     at the same share of the length, its recent progress, and the number of trials. Past trials are
     those of past studies and, the worse these predict the study's curves, the study's own.
 
-    The first trials always complete, and so do trials 6, 18, 54, ..., which show whether others
+    The first trial always completes, and so do trials 10, 40, 160, ..., which show whether others
     are stopped too early. If there are fewer than 500 past curves, synthetic ones that cross often
     are added, so that a study without past curves starts cautiously.
 
     Args:
         sources: Past studies or tasks; those whose trials reported no values are not used.
         threshold: A trial is stopped if its probability of ending among the best, divided by that
-            of a new trial, is less than this. A smaller value prunes less.
+            of a new trial, is less than this; in the first fifth of its length, less than a part
+            of this. A smaller value prunes less.
         n_startup_trials: How many trials at the start always complete.
 
     Example:
@@ -68,8 +81,8 @@ class TransferPruner(BasePruner):
         self,
         sources: Sequence[Study | Task] = (),
         *,
-        threshold: float = 0.45,
-        n_startup_trials: int = 3,
+        threshold: float = 0.5,
+        n_startup_trials: int = 1,
     ) -> None:
         if not 0.0 <= threshold <= 1.0:
             raise ValueError(f"threshold must be between 0 and 1, but is {threshold!r}.")
@@ -118,15 +131,15 @@ class TransferPruner(BasePruner):
             if self._always_completes(trial.number):
                 return None
             verdict = judge.verdict(trial, trials)
-        if verdict is None or verdict.ratio >= self._threshold:
+        if verdict is None or verdict.ratio >= self._threshold * _patience(verdict.share):
             return None
         return _record_of(trial.number, step, verdict, study.directions)
 
     def _always_completes(self, number: int) -> bool:
         """Return whether a trial is one of the first, or of those that check the others."""
-        check = self._n_startup_trials - 1
+        check = _FIRST_CHECK
         while check < number:
-            check = 3 * max(check, 1)
+            check *= _CHECK_GROWTH
         return number < self._n_startup_trials or number == check
 
     def _judge(self, study: Study, trials: Sequence[FrozenTrial]) -> Judge:
@@ -175,6 +188,11 @@ def _positions_of(task: Task) -> list[Positions]:
         for i, curve in curves.items()
     ]
     return replayed(stacked(rows), np.ones(len(rows), dtype=np.bool_))
+
+
+def _patience(share: float) -> float:
+    """Return what part of the threshold holds at a share of the length."""
+    return min(1.0, math.sqrt(share / _PATIENT_UNTIL))
 
 
 def _has_diverged(curve: dict[int, list[float]]) -> bool:
