@@ -27,8 +27,6 @@ from metatpe.samplers.guards import (
     Rules,
     chance_of_the_past,
     fewer,
-    is_reversed,
-    may_restart,
     trust,
 )
 from metatpe.space import Floats, Ints
@@ -72,36 +70,6 @@ def test_a_past_task_without_a_relation_is_trusted_in_full_half_of_the_time(
     found = trust(-rho * np.sqrt(29))
     assert np.mean(found == 1.0) == pytest.approx(0.5, abs=0.05)
     assert np.mean(found < 0.05) == pytest.approx(0.025, abs=0.01)
-
-
-# Restart -----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("z", "found"), [([], False), ([-1.64], False), ([-1.65], True), ([-3.0, 0.0], False)]
-)
-def test_past_tasks_are_reversed_together_where_chance_would_do_that_once_in_twenty_times(
-    z: list[float], found: bool
-) -> None:
-    assert is_reversed(locked(np.array(z))) == found
-
-
-@pytest.mark.parametrize(
-    ("levels", "start", "may"),
-    [
-        ([3, 2, 1, 0], [0, -1, 4, 5], True),
-        ([0, 1, 2, 3], [0, -1, 4, 5], False),
-        ([0, 1, 1, 0], [0, -1, 4, 5], False),  # no better
-        ([3, 2, 1, 0], [0, -1, 1, 3], True),  # none is from the reversed past
-        ([1, 2, 0, 3], [0, -1, 4, 5], False),  # the first of them counts too
-        ([1, 1, 0, 1], [0, -1, 4, 3], True),
-    ],
-    ids=str,
-)
-def test_warm_starts_from_the_reversed_past_go_on_while_they_do_better_than_others(
-    levels: list[int], start: list[int], may: bool
-) -> None:
-    assert may_restart(np.array(levels), np.array(start, dtype=float), first=4) == may
 
 
 # Turns -------------------------------------------------------------------------------------------
