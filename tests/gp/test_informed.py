@@ -46,8 +46,9 @@ def some_past(n_tasks: int, rng: np.random.Generator) -> Past:
     return [past_model(wave(X) + m * other(X), X) for m, X in enumerate(tasks)]
 
 
-def informed(past: Past, X: Floats, y: Floats) -> InformedProcess:
-    (process,) = inform(past, ENCODE(X), [y], ENCODE.owner, ALL)
+def informed(past: Past, X: Floats, y: Floats, variance: Floats | None = None) -> InformedProcess:
+    variances = [] if variance is None else [variance]
+    (process,) = inform(past, ENCODE(X), [y], ENCODE.owner, ALL, variances)
     return process
 
 
@@ -159,16 +160,38 @@ def test_settings_are_those_of_evenly_chosen_observations_and_all_enter_the_pred
 ) -> None:
     past, n = some_past(2, rng), 2 * MAX_FITTED
     X, Z = random_points(MIXED.columns, n, rng), ENCODE(random_points(MIXED.columns, 9, rng))
-    y = standardised(wave(X) + other(X) + 0.1 * rng.normal(size=n))
-    process, explained = informed(past, X, y), means(past, ENCODE(X))
+    y, variance = standardised(wave(X) + other(X)), rng.exponential(0.1, size=n)
+    process, explained = informed(past, X, y, variance), means(past, ENCODE(X))
     some = np.round(np.linspace(0, n - 1, MAX_FITTED)).astype(int)
     pairs, believed = Pairs.of(ENCODE(X[some]), ENCODE.owner, ALL), process.settings.believed
+    assert believed == pytest.approx((explained.mean(axis=1).var() + 0.3) ** -0.5)
     rest = y - believed * explained.mean(axis=1)
-    best = _Loss(pairs, rest[some], explained[some], believed).minimum()
+    best = _Loss(pairs, rest[some], explained[some], believed, variance[some]).minimum()
     np.testing.assert_allclose(np.log(process.settings[1:4]), best[-3:])
     np.testing.assert_allclose(process.settings.scale, pairs.scale(best[:-3]))
-    expected = InformedProcess.of(past, ENCODE(X), explained, y, process.settings)
+    expected = InformedProcess.of(past, ENCODE(X), explained, y, process.settings, variance)
     np.testing.assert_allclose(process.predict(Z), expected.predict(Z))
+
+
+@pytest.mark.parametrize("n_tasks", [0, 2])
+def test_losses_a_thousand_times_too_large_leave_the_settings_within_their_bounds(
+    n_tasks: int, rng: np.random.Generator
+) -> None:
+    X = random_points(MIXED.columns, 30, rng)
+    process = informed(some_past(n_tasks, rng), X, 1000.0 * rng.normal(size=30))
+    moves = 100.0 if n_tasks else 1.0  # which means nothing without a past
+    np.testing.assert_allclose(process.settings[1:4], [1.0, 100.0, moves])
+
+
+def test_leaving_one_out_is_the_same_as_a_process_without_it(rng: np.random.Generator) -> None:
+    past, X, y = some_past(2, rng), random_points(MIXED.columns, 12, rng), rng.normal(size=12)
+    process = informed(past, X, y, rng.exponential(0.1, size=12))
+    for i in range(12):
+        rest = np.arange(12) != i
+        known = (a[rest] for a in (process.features, process.explained, y))
+        without = InformedProcess.of(past, *known, process.settings, process.variance[rest])
+        expected = without.predict(process.features[[i]])[0]
+        np.testing.assert_allclose(process.left_out_mean[i], expected[0], atol=1e-8)
 
 
 # What becomes of the past ------------------------------------------------------------------------
@@ -181,7 +204,8 @@ def test_before_the_study_has_said_anything_the_past_is_believed_as_a_whole(
     process = informed(past, np.empty((0, len(MIXED))), np.empty(0))
     np.testing.assert_allclose(process.coefficients, [1 / 3] * 3)
     np.testing.assert_allclose(process.predict(Z)[0], means(past, Z).mean(axis=1))
-    assert (process.predict(Z)[1] > 1.0).all()
+    spread = 26.0 + 1.3 * (means(past, Z) ** 2).mean(axis=1)  # of c, g, and all b_m and h_m
+    np.testing.assert_allclose(process.predict(Z)[1], spread)
 
 
 def test_without_a_past_and_without_observations_nothing_is_known(
@@ -192,6 +216,15 @@ def test_without_a_past_and_without_observations_nothing_is_known(
     np.testing.assert_array_equal(mean, np.zeros(5))
     np.testing.assert_allclose(variance, 26.0)
     np.testing.assert_array_equal(process.shares, [1.0])
+
+
+def test_before_the_first_observation_a_point_is_believed_to_tell_of_all_others(
+    rng: np.random.Generator,
+) -> None:
+    # As long as nothing has been observed, no parameter has a part.
+    Z = ENCODE(random_points(MIXED.columns, 5, rng))
+    process = informed([], np.empty((0, len(MIXED))), np.empty(0)).believing(Z[:1])
+    np.testing.assert_allclose(process.predict(Z)[1], 1e-6, rtol=1e-3)
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0], ids=["same", "reversed"])
@@ -269,6 +302,13 @@ def test_without_an_observation_the_past_alone_has_a_share(rng: np.random.Genera
     np.testing.assert_allclose(process.shares, [0.0, 0.25, 0.25, 0.25, 0.25])
 
 
+def test_with_one_observation_nothing_varies_and_the_study_has_the_whole_share(
+    rng: np.random.Generator,
+) -> None:
+    process = informed(some_past(2, rng), random_points(MIXED.columns, 1, rng), np.ones(1))
+    np.testing.assert_array_equal(process.shares, [1.0, 0.0, 0.0])
+
+
 # Points that are being evaluated -----------------------------------------------------------------
 
 
@@ -278,7 +318,8 @@ def test_a_believed_point_leaves_the_mean_as_it_is_and_is_certain(
     n_tasks: int, n: int, rng: np.random.Generator
 ) -> None:
     X, Z = random_points(MIXED.columns, n, rng), ENCODE(random_points(MIXED.columns, 3, rng))
-    process = informed(some_past(n_tasks, rng), X, standardised(wave(X)) if n else np.empty(0))
+    y, variance = standardised(wave(X)) if n else np.empty(0), rng.exponential(0.1, size=n)
+    process = informed(some_past(n_tasks, rng), X, y, variance)
     believing = process.believing(Z)
     everywhere = np.vstack([Z, ENCODE(X), ENCODE(random_points(MIXED.columns, 20, rng))])
     (mean, variance), (mean_after, variance_after) = (

@@ -125,6 +125,13 @@ def test_the_mean_alone_is_that_of_the_prediction(rng: np.random.Generator) -> N
     assert model.mean(ENCODE(Z[:0])).shape == (0,)
 
 
+def test_before_the_first_observation_no_parameter_has_a_part(rng: np.random.Generator) -> None:
+    X = random_points(MIXED.columns, 5, rng)
+    model = fitted(X[:0], np.empty(0)).believing(ENCODE(X[:1]))
+    np.testing.assert_array_equal(model.scale, 0.0)
+    assert (model.predict(ENCODE(X))[1] < 1e-6).all()
+
+
 def test_leaving_one_out_is_the_same_as_a_model_without_it(rng: np.random.Generator) -> None:
     X = random_points(MIXED.columns, 12, rng)
     y = smooth(X)

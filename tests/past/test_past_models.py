@@ -10,6 +10,7 @@ from metatpe.gp.models import MAX_OBSERVATIONS, fit_all
 from metatpe.gp.transform import scores
 from metatpe.past import models as models_module
 from metatpe.past.known import Past
+from metatpe.past.models import _some
 from metatpe.space import Floats
 from metatpe.tpe.pareto import order
 
@@ -67,8 +68,11 @@ def test_objectives_are_matched_by_name_where_both_name_the_same(
     past = Past([task], MIXED)
     features = past.models(()).encoder(random_points(MIXED.columns, 5, rng))
     (plain,), (own,) = past.models(()).of([0]), past.models(of_study).of([0])
-    expected = [model.mean(features) for model in plain][:: -1 if is_swapped else 1]
+    in_order = np.s_[:: -1 if is_swapped else 1]
+    expected = [model.mean(features) for model in plain][in_order]
     np.testing.assert_allclose([model.mean(features) for model in own], expected, atol=1e-6)
+    ((_, _, losses),) = past.models(of_study).of_all()
+    np.testing.assert_array_equal(losses, task.losses[:, in_order])
 
 
 def test_the_best_configurations_come_first_and_are_complete(rng: np.random.Generator) -> None:
@@ -101,8 +105,8 @@ def test_what_has_lost_a_value_is_left_out_where_five_observations_have_lost_non
     X = rng.random((8, 2))
     X[:, 0] = np.where(np.arange(8) < n_whole, 0.2, 0.8)  # the latter are beyond the narrower x
     past = Past([Task("t", wider, locked(X), rng.random((8, 1)))], narrower)
-    ((model,),) = past.models(()).of([0])
-    assert len(model.points) == n_modelled
+    (((model,), y, seen),) = past.models(()).of_all()
+    assert len(model.points) == len(y) == len(seen) == n_modelled
 
 
 def test_what_failed_is_as_bad_as_the_worst_and_never_among_the_best() -> None:
@@ -135,12 +139,40 @@ def test_models_that_are_not_fitted_have_the_mean_noise_and_scales_of_those_that
         np.testing.assert_allclose(models[i].scale, np.exp(logs))
 
 
+def test_a_parameter_that_none_of_the_fitted_tasks_used_has_a_length_scale_of_one(
+    rng: np.random.Generator,
+) -> None:
+    space = Space(dict.fromkeys("xy", MIXED.distributions["float"]))
+    tasks = [task_of(f"t{i}", space, 12, lambda X: X.sum(axis=1), rng) for i in range(12)]
+    tasks = [
+        task if i == 5 else Task(task.name, space, task.X * [1.0, NAN], task.losses)
+        for i, task in enumerate(tasks)
+    ]
+    models = [model for ((model,), _, _) in Past(tasks, space).models(()).of_all()]
+    assert models[4].scale[1] == 0.0  # a fitted one
+    assert models[5].scale[1] == 1.0
+
+
+@pytest.mark.parametrize("n", [101, 149, 150, 151, 400])
+def test_of_many_observations_the_best_fifty_and_fifty_others_evenly_are_taken(n: int) -> None:
+    some = np.sort(_some(np.arange(n, dtype=float)[:, None]))
+    assert some[:50].tolist() == list(range(50))
+    assert (some[50], some[-1], len(some)) == (50, n - 1, 100)
+    assert np.ptp(np.diff(some[50:])) <= 1
+
+
+@pytest.mark.parametrize("n", [0, 1, 99, 100])
+def test_of_a_hundred_observations_all_are_taken(n: int) -> None:
+    assert sorted(_some(np.arange(n, dtype=float)[:, None])) == list(range(n))
+
+
 def test_losses_that_must_not_count_as_good_are_the_worst_of_the_feasible_ones() -> None:
     space = Space({"x": MIXED.distributions["float"]})
-    X = locked(np.linspace(0, 1, 6)[:, None])
+    X = locked(np.linspace(0, 1, 7)[:, None])
     losses, violation = (
-        np.array([[0.0, 1.0, 2.0, 3.0, INF, 9.0]]).T,
-        np.array([1e-9, 0, 0, 0, 0, 2]),
+        np.array([[0.0, 1.0, 2.0, 3.0, INF, 9.0, -INF]]).T,
+        np.array([1e-9, 0, 0, 0, 0, 2, 0]),
     )
     ((_, _, seen),) = Past([Task("t", space, X, losses, violation)], space).models(()).of_all()
-    assert seen.ravel().tolist() == [3.0, 1.0, 2.0, 3.0, 3.0, 3.0]
+    # Nothing is better than the best that has a number.
+    assert seen.ravel().tolist() == [3.0, 1.0, 2.0, 3.0, 3.0, 3.0, 1.0]

@@ -358,6 +358,17 @@ def test_doubt_is_what_the_worst_ordered_objective_leaves_to_the_best_possible_o
     assert low <= TransferSampler()._doubt(models) <= high
 
 
+@pytest.mark.parametrize(
+    ("n", "order", "doubt"), [(50, 1.0, 0.0), (50, -1.0, 1.0), (49, -1.0, 0.0)]
+)
+def test_a_model_that_orders_fifty_observations_right_has_no_doubt_and_a_reversed_one_nothing_else(
+    n: int, order: float, doubt: float
+) -> None:
+    y = 0.01 * np.arange(float(n))
+    found = TransferSampler()._doubt([Scaled(y, order * y)])  # type: ignore[list-item]
+    assert found == pytest.approx(doubt)
+
+
 @pytest.mark.parametrize(("n", "doubt"), [(0, 0.0), (1, 0.0), (2, 1.0), (20, 1.0)])
 def test_where_all_observations_are_the_same_there_is_nothing_but_doubt(
     n: int, doubt: float
@@ -389,6 +400,14 @@ def test_of_many_sources_the_one_that_fits_is_among_the_chosen() -> None:
         assert sum(record.weights.values()) == pytest.approx(1.0, abs=1e-5)
         assert n_informing(record.weights) <= MAX_INFORMING
         assert record.weights["fits"] > 0.05
+
+
+@pytest.mark.parametrize("n", [10, 11])
+def test_of_sources_that_all_fit_no_more_than_ten_inform(n: int) -> None:
+    sources = [past_of(bowl, str(i), n=12, seed=i) for i in range(n)]
+    study = new_study(at_once(sources, start="random"), trials=history(8))
+    study.ask(SQUARE)
+    assert n_informing(transfer_history(study)[-1].weights) == 10
 
 
 def test_without_the_rule_all_of_many_sources_inform() -> None:

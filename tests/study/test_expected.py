@@ -97,7 +97,10 @@ def test_a_trial_that_diverged_stays_behind_all_others() -> None:
 
 def test_an_expectation_has_its_deviation_and_what_was_seen_has_none() -> None:
     trials = [finished(0.1, 1.0), stopped(0.2, 3.0, 0.25), stopped(0.3, None)]
-    assert observations("minimize", trials).deviation.tolist() == [0.0, 0.25, 0.0]
+    done = observations("minimize", trials)
+    assert done.deviation.tolist() == [0.0, 0.25, 0.0]
+    # It stands among those that were seen, and not behind them.
+    assert done.lateness.any(axis=1).tolist() == [False, False, True]
 
 
 def test_the_model_trusts_an_expectation_as_far_as_its_deviation() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import numpy as np
 import pytest
-from helpers import NAN
+from helpers import INF, NAN
 from optuna.distributions import FloatDistribution, IntDistribution
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
@@ -68,6 +68,21 @@ def test_a_trial_that_finishes_late_is_read_then() -> None:
     history.update(study.trials)
     observed = history.observations(Space(SQUARE), study.trials)
     np.testing.assert_array_equal(observed.losses[:, 0], [2.0, 1.0])
+    assert history.results() == [(early.params, [2.0]), (late.params, [1.0])]
+
+
+def test_an_infeasible_result_is_as_bad_as_can_be() -> None:
+    trials = [frozen({"x": 0.1}, 1.0, constraint=c) for c in (-1.0, 0.0, 1e-9)]
+    assert [own for _, own in read(random_study(trials=trials)).results()] == [[1.0], [1.0], [INF]]
+
+
+def test_a_trial_that_waits_is_unfinished_and_does_not_run() -> None:
+    waits, runs = (frozen({}, state=s) for s in (TrialState.WAITING, TrialState.RUNNING))
+    study = random_study(trials=[frozen({"x": 0.1}, 1.0), waits, runs])
+    history = read(study)
+    assert [t.number for t in history.unfinished(study.trials)] == [1, 2]
+    assert [t.number for t in history.running(study.trials)] == [2]
+    assert history.running([]) == []
 
 
 def test_a_maximised_objective_is_a_loss() -> None:
@@ -179,8 +194,10 @@ def test_a_history_is_continued_by_its_study_as_long_as_that_grows() -> None:
     for _ in range(5):
         assert history.is_continued_by(study.trials)
         history.update(study.trials)
+        assert history.is_continued_by(study.trials)
         evaluate(study, 1, space=SQUARE)
     assert history.is_continued_by(study.trials)
+    assert history.is_continued_by(study.trials[1::2])  # another bracket of Hyperband
 
 
 def test_an_empty_a_shorter_and_a_later_study_do_not_continue_a_history() -> None:
@@ -191,6 +208,7 @@ def test_an_empty_a_shorter_and_a_later_study_do_not_continue_a_history() -> Non
     evaluate(later, 8, space=SQUARE)
     assert not history.is_continued_by([])
     assert not history.is_continued_by(study.trials[:3])
+    assert not history.is_continued_by(study.trials[:4])
     assert not history.is_continued_by(later.trials)
 
 
@@ -213,6 +231,13 @@ def test_of_a_filtered_study_only_the_trials_that_are_shown_are_observed() -> No
         history.update(shown)
         observed = history.observations(space, shown)
         np.testing.assert_array_equal(observed.losses[:, 0], [t.value for t in shown])
+
+
+def test_a_bracket_in_which_nothing_has_finished_has_no_observation() -> None:
+    running = frozen({"x": 0.2}, state=TrialState.RUNNING)
+    study = random_study(trials=[frozen({"x": 0.1}, 1.0), running])
+    observed = read(study).observations(Space(SQUARE), study.trials[1:])
+    assert observed.X.shape == (0, 2)
 
 
 def test_a_study_that_is_no_longer_filtered_is_read_as_a_whole() -> None:

@@ -19,16 +19,22 @@ from metatpe.study.record import Plan, system_attributes
 
 
 def moment(
-    trials: Sequence[FrozenTrial], space: Space | None = None, kind: type[Moment] = Moment
+    trials: Sequence[FrozenTrial],
+    space: Space | None = None,
+    kind: type[Moment] = Moment,
+    *,
+    number: int = -1,
 ) -> Moment:
-    """Return the moment at which the last of the trials asks."""
+    """Return the moment at which one of the trials asks, by default the last one."""
     study = new_study(random_sampler(0), ONE, trials=trials)
     stored, history = study.trials, History(study.directions)
     history.update(stored)
-    return kind(study, history, stored, stored[-1], Space(SQUARE) if space is None else space)
+    space = Space(SQUARE) if space is None else space
+    return kind(study, history, stored, stored[number], space)
 
 
 RUNNING = TrialState.RUNNING
+LINE = {"z": SQUARE["x"]}
 ASKING: dict[str, Any] = {"params": {}, "state": RUNNING}
 
 
@@ -55,6 +61,10 @@ def test_what_runs_is_a_warm_start_where_it_has_the_index_of_one() -> None:
     x = {"x": 0.1, "y": 0.2}
     here = moment([planned(x, start=0), planned(x, start=3), planned(x), frozen(**ASKING)])
     assert here.is_running_start.tolist() == [True, True, False]
+    unknown = frozen({}, state=RUNNING)  # has not asked yet
+    assert moment([unknown, planned(x, start=0), frozen(**ASKING)]).is_running_start.tolist() == [
+        True
+    ]
 
 
 def test_a_stored_parameter_wins_over_the_planned_one() -> None:
@@ -92,6 +102,66 @@ def test_of_several_warm_starts_that_were_left_behind_the_first_comes_first() ->
     assert here.abandoned_start == 0
 
 
+@pytest.mark.parametrize(
+    ("longest", "age", "is_stale"),
+    [(1.0, 59.5, False), (1.0, 60.5, True), (30.0, 299.0, False), (30.0, 301.0, True)],
+)
+def test_a_trial_is_left_behind_after_a_minute_and_ten_times_the_longest_evaluation(
+    longest: float, age: float, is_stale: bool
+) -> None:
+    params = {"x": 0.1, "y": 0.2}
+    done, other = frozen({"x": 0.5, "y": 0.5}, 1.0, age=longest), planned(params, age=age)
+    here = moment([done, other, frozen(**ASKING)])
+    assert len(here.running) == (not is_stale)
+    assert len(here.tried) == 1 + (not is_stale)
+    assert here.is_given_to_others(params) == (not is_stale)
+    assert len(moment([other, frozen(**ASKING)]).running) == 1  # nobody knows how long it takes
+
+
+def test_what_a_trial_was_given_itself_is_not_given_to_others() -> None:
+    params = {"x": 0.1, "y": 0.2}
+    assert not moment([frozen({"x": 0.5}, 1.0), planned(params)]).is_given_to_others(params)
+
+
+def test_a_start_up_trial_waits_for_earlier_ones_that_have_chosen_nothing_yet() -> None:
+    trials = [
+        frozen(**ASKING, fixed_params={"x": 0.5}),  # by hand, so none of them
+        frozen(**ASKING),
+        frozen({"x": 0.5, "y": 0.5}, 1.0),
+        planned({"x": 0.1, "y": 0.2}, start=0),
+        frozen(**ASKING),  # the one that asks
+        frozen(**ASKING),
+    ]
+    assert moment(trials, number=4).n_undecided(5) == 1
+    assert moment(trials, number=5).n_undecided(5) == 2
+    assert moment(trials, number=5).n_undecided(0) == 0
+
+
+def test_a_trial_that_waits_for_a_worker_may_choose_at_any_time() -> None:
+    done, waits = frozen({"x": 0.5}, 1.0), frozen({}, state=TrialState.WAITING)
+    assert moment([done, frozen(**ASKING)]).is_alone
+    assert not moment([waits, frozen(**ASKING)]).is_alone
+    assert not moment([frozen(**ASKING), frozen(**ASKING)]).is_alone
+
+
+@pytest.mark.parametrize(
+    ("x", "is_there"),
+    [
+        ([0.25 + 5e-10, 0.5], True),
+        ([0.25 + 5e-9, 0.5], False),
+        ([0.25, 0.6], False),
+        ([0.75, 0.5], True),  # is running
+        ([0.1, NAN], True),
+        ([0.1, 0.5], False),
+        ([0.25, NAN], False),
+    ],
+)
+def test_a_configuration_is_known_again_to_nine_digits(x: list[float], is_there: bool) -> None:
+    done = [frozen({"x": 0.25, "y": 0.5}, 1.0), frozen({"x": 0.1}, 1.0)]
+    here = moment([*done, planned({"x": 0.75, "y": 0.5}), frozen(**ASKING)])
+    assert here.has(np.array(x)) == is_there
+
+
 def test_values_that_were_enqueued_replace_those_that_were_drawn() -> None:
     here = moment([frozen({}, state=RUNNING, fixed_params={"y": 0.25, "other": 3})])
     X = np.array([[0.1, 0.9], [0.2, 0.8]])
@@ -122,6 +192,16 @@ def test_what_was_evaluated_is_not_new() -> None:
     X = space.encode([{"i": 1, "c": "p", "f": 0.5}])
     assert not here.is_new(X).any()
     assert moment([done, frozen(**ASKING)], space, RepeatingMoment).is_new(X).all()
+
+
+def test_what_used_fewer_parameters_can_be_left_aside() -> None:
+    space = Space(GRID)
+    done = frozen({"i": 1}, 0.0, space=GRID)
+    running = frozen({"i": 2}, state=RUNNING, space=GRID)
+    here = moment([done, running, frozen(**ASKING)], space)
+    X = space.encode([{"i": i, "c": "p", "f": 0.0} for i in range(3)])
+    assert here.is_new(X).tolist() == [True, False, False]
+    assert here.is_new(X, complete_only=True).all()
 
 
 # The study ---------------------------------------------------------------------------------------
@@ -172,8 +252,9 @@ def test_the_names_of_the_objectives_are_those_of_the_study() -> None:
         ([planned({"x": 0.1, "y": 0.2})], True),
         ([planned({"x": 0.1, "z": 0.2})], False),  # z may still be asked for
         ([planned({"x": 0.1, "z": 0.2}), frozen({"x": 0.5, "y": 0.5}, 1.0)], True),
+        ([frozen({"z": 0.2}, state=RUNNING, space=LINE), planned({"x": 0.1, "z": 0.2})], True),
     ],
-    ids=["nobody", "planned no more", "planned more", "one is complete"],
+    ids=["nobody", "planned no more", "planned more", "one is complete", "asked for already"],
 )
 def test_the_space_is_known_unless_a_running_trial_was_planned_with_more(
     others: list[FrozenTrial], is_known: bool

@@ -115,6 +115,23 @@ def test_what_does_not_fit_is_summed_up_at_the_end() -> None:
     assert listed["rest"] == pytest.approx(left_out, rel=1e-5)
 
 
+@pytest.mark.parametrize("n_letters", [6, 50])
+def test_names_are_listed_as_long_as_they_fit_into_a_third_each(n_letters: int) -> None:
+    # Of 1,700 characters, for weights, kept parameters and sources; a number takes up to 16.
+    names = tuple(f"{i:0{n_letters}}" for i in range(50))
+    given = dict.fromkeys(names, 1.0 / 50)
+    plan = Plan("acquisition", "weighed", weights=given, kept=names, sources=names)
+    written, n_listed = record(plan), 566 // (n_letters + 2 + 16)
+    assert len(written["kept"]) == len(written["sources"]) == n_listed
+    assert len(written["weights"]) == n_listed + 1  # and the rest
+
+
+def test_weights_have_six_digits_and_a_small_rest_is_said_too() -> None:
+    given = {"a": 1 / 3, "n" * 3000: 1e-9 / 3}
+    listed = record(Plan("acquisition", "weighed", weights=given))["weights"]
+    assert listed == {"a": 0.333333, "rest": 3.33333e-10}
+
+
 def test_the_target_is_listed_even_if_its_weight_is_the_smallest() -> None:
     given = {f"task {i}": 1.0 / 300 for i in range(300)} | {"target": 1e-9}
     assert record(Plan("acquisition", "weighed", weights=given))["weights"]["target"] == 1e-9
@@ -305,6 +322,15 @@ def test_of_choices_that_compare_equal_the_plan_tells_which_one_was_evaluated(
         system_attrs=system_attributes(plan),
     )
     assert repr(params_of(trial)) == repr({"c": planned, "n": 2})
+
+
+def test_a_number_and_a_truth_may_be_equal_choices() -> None:
+    distributions: dict[str, BaseDistribution] = {"c": CategoricalDistribution([1.0, True])}
+    plan = system_attributes(Plan("acquisition", "own", {"c": True}))
+    trial = create_trial(
+        value=0.0, params={"c": 1.0}, distributions=distributions, system_attrs=plan
+    )
+    assert params_of(trial)["c"] is True
 
 
 def test_where_choices_differ_the_parameters_are_those_of_the_trial() -> None:

@@ -1,6 +1,6 @@
 """Trials as the method sees them."""
 
-from helpers import NAN
+from helpers import INF, NAN
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.study import StudyDirection
 from optuna.trial import TrialState, create_trial
@@ -46,12 +46,17 @@ def test_a_loss_is_expected_of_a_pruned_trial_of_one_objective_alone() -> None:
     assert expected_loss_of(pruned, [minimize]) == (0.4, 0.1)
     assert expected_loss_of(pruned, [StudyDirection.MAXIMIZE]) == (-0.4, 0.1)
     assert expected_loss_of(pruned, [minimize, minimize]) is None
+    # One that is not finite is not written down.
+    unsure = stop_attributes(PruningRecord(0, 4, "curve", expected=0.4, deviation=INF))
+    pruned = create_trial(state=TrialState.PRUNED, user_attrs=unsure)
+    assert expected_loss_of(pruned, [minimize]) == (0.4, 0.0)
     completed = create_trial(value=1.0, user_attrs=attributes)
     assert expected_loss_of(completed, [minimize]) is None
 
 
 def test_a_curve_of_several_objectives_has_its_steps_in_order() -> None:
     reports = {f"{REPORT}{step}": [float(step), 1.0] for step in (100, 9, 10)}
+    reports |= {f"{REPORT}11": [1.0], "other": [1.0, 2.0]}  # of another number of objectives
     curve = curve_of(
         create_trial(values=[0.0, 0.0], system_attrs=reports),
         [StudyDirection.MINIMIZE, StudyDirection.MAXIMIZE],

@@ -219,10 +219,7 @@ def inform(
     if not len(features):
         amplitude, moves = math.exp(_AMPLITUDE), math.exp(_MOVES)
         settings = Settings(np.zeros(len(owner)), LEAST_NOISE, amplitude, moves, believed)
-        return [
-            InformedProcess.of(past, features, explained, y, settings, variance)
-            for y, variance in zip(scales, variances, strict=True)
-        ]
+        return [InformedProcess.of(past, features, explained, y, settings) for y in scales]
     some = fitted_to(len(features))
     pairs = Pairs.of(features[some], owner, is_used)
     found, theta = [], None

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from metatpe.gp.models import Models, fit_all, thinned
-from metatpe.gp.process import LEAST_NOISE, Encoder, GaussianProcess
+from metatpe.gp.process import Encoder, GaussianProcess
 from metatpe.gp.transform import scores
 from metatpe.past.task import Encoded, Task
 from metatpe.space import Columns, Floats, Ints
@@ -139,7 +139,7 @@ def _mean_settings(models: Sequence[GaussianProcess]) -> tuple[Floats, float]:  
     scales = np.stack([model.scale for model in models])
     n_used = np.count_nonzero(scales, axis=0)
     logs = np.log(np.where(scales > 0.0, scales, 1.0)).sum(axis=0) / np.maximum(n_used, 1)
-    noises = np.log([max(model.noise, LEAST_NOISE) for model in models])
+    noises = np.log([model.noise for model in models])
     return np.exp(logs), float(np.exp(noises.mean()))
 
 

@@ -17,11 +17,13 @@ from optuna.distributions import (
 from studies import answer_of, past_study, start_python
 
 from metatpe import Task
-from metatpe.past.read.frames import _split
+from metatpe.past.read.frames import Column, _split
 from metatpe.past.read.infer import parse_parameter
+from metatpe.past.read.suspects import suspects
 from metatpe.space import shown
 
 CHOICES = CategoricalDistribution
+STEPPED = FloatDistribution(0, 1, step=0.25)
 CSV = """\
 run,lr,depth,act,bias,error,time
 a,0.1,2,relu,True,3.0,10
@@ -115,6 +117,20 @@ def test_names_of_runs_and_dates_are_no_parameters(caplog: pytest.LogCaptureFixt
     assert "different in every row and left out: run" in caplog.text
 
 
+@pytest.mark.parametrize(("n", "names"), [(24, ("run", "x")), (23, ("x",))])
+def test_more_texts_than_half_of_the_rows_are_names(n: int, names: tuple[str, ...]) -> None:
+    rows = {"run": [f"r{i % 12}" for i in range(n)], "x": [0.5] * n, "error": range(n)}
+    assert Task.from_dataframe(rows, objectives="error").space.names == names
+
+
+def test_a_state_alone_or_a_prefix_alone_is_no_export_of_optuna() -> None:
+    for other in ("state", "params_x"):
+        rows = {other: ["FAIL", "COMPLETE"] * 3, "lr": [0.5, 0.1] * 3, "error": range(6)}
+        task = Task.from_dataframe(rows, objectives="error")
+        assert task.space.names == (other.removeprefix("params_"), "lr")
+        assert len(task) == 6
+
+
 @pytest.mark.parametrize(("n", "names"), [(10, ("run", "x")), (11, ("x",))])
 def test_ten_different_texts_may_be_choices(n: int, names: tuple[str, ...]) -> None:
     rows = {"run": [f"r{i}" for i in range(n)], "x": [0.5, 0.1] * 8, "error": [0.0, 1.0] * 8}
@@ -144,6 +160,7 @@ def test_a_column_without_a_value_is_left_out(caplog: pytest.LogCaptureFixture) 
         ((-3, -3), IntDistribution(-3, -3)),
         ((0.9, 0.9), FloatDistribution(0.9, 0.9)),
         (("b", "a", "b"), CHOICES(("a", "b"))),
+        (("b", " a", "a ", "b"), CHOICES(("a", "b"))),
         ((True, False), CHOICES((False, True))),
         (("True", "b"), CHOICES((True, "b"))),
         (("1e-3", " 2 ", "NA"), FloatDistribution(1e-3, 2, log=False)),
@@ -154,6 +171,16 @@ def test_kind_and_range_are_inferred(values: tuple[Any, ...], found: BaseDistrib
     assert inferred(*values) == found
 
 
+@pytest.mark.parametrize("cell", ["", " ", "nan", "NaN", "NAN", "NA", " NA ", "N/A", "null"])
+def test_a_cell_may_be_missing_in_many_ways_among_numbers_and_among_texts(
+    cell: str, tmp_path: Path
+) -> None:
+    task = csv_task(tmp_path, f"x,act,error\n0.5,relu,1\n{cell},{cell},2\n0.7,tanh,3\n")
+    assert task.space.distributions["act"] == CHOICES(("relu", "tanh"))
+    assert task.space.distributions["x"] == FloatDistribution(0.5, 0.7)
+    assert task.configuration(1) == {}
+
+
 @pytest.mark.parametrize(
     ("given", "values", "found"),
     [
@@ -162,6 +189,9 @@ def test_kind_and_range_are_inferred(values: tuple[Any, ...], found: BaseDistrib
         ("int", (1, 1000), IntDistribution(1, 1000)),
         ("logint", (1, 2), IntDistribution(1, 2, log=True)),
         ("choice", (32, 16, 32), CHOICES((16, 32))),
+        ("choice", (9, "auto", 10), CHOICES((9, 10, "auto"))),
+        ("choice", tuple(range(1000)), CHOICES(range(1000))),
+        (STEPPED, (0.25 + 2e-9,), STEPPED),  # up to eight digits
         ("choice", (0.5, "auto", 16), CHOICES((0.5, 16, "auto"))),
         (IntDistribution(0, 9), (1, 2), IntDistribution(0, 9)),
         (CHOICES((64, 32, "x")), ("32", 64), CHOICES((64, 32, "x"))),
@@ -214,6 +244,7 @@ def test_every_kind_of_column_of_pandas_is_read() -> None:
             "whole": pd.array([1, None, 3], dtype="Int64"),
             "text": pd.array(["a", None, "b"], dtype="string"),
             "kind": pd.Categorical(["u", "v", None]),
+            "any": np.array([pd.NA, pd.NaT, "w"], dtype=object),
             "truth": pd.array([True, None, False], dtype="boolean"),
             "error": pd.array([1, 2, 3], dtype="Float64"),
         }
@@ -222,7 +253,7 @@ def test_every_kind_of_column_of_pandas_is_read() -> None:
     assert task.configurations(range(3)) == [
         {"whole": 1, "text": "a", "kind": "u", "truth": True},
         {"kind": "v"},
-        {"whole": 3, "text": "b", "truth": False},
+        {"any": "w", "whole": 3, "text": "b", "truth": False},
     ]
 
 
@@ -234,7 +265,9 @@ def test_every_kind_of_column_of_pandas_is_read() -> None:
     [
         ("", r"runs\.csv is empty"),
         ("x,error\n", r"runs\.csv has a header but no rows"),
+        (",\n1,2\n", r"runs\.csv is empty; its first line must name the columns"),
         ("x,x,error\n1,2,3\n", r"has more than one column 'x'; rename"),
+        ("e,e,d,d,c,c,b,b,a,a\n", r"has more than one column 'a'; rename"),
         ("x,err\n1,2\n", r"runs\.csv has no column 'error'; similar names are \['err'\]"),
         ("x,error\n1,2\n3\n", r"row 2 has 1 cells, but the header names 2"),
         ('x,error\n\n1,2\n"3"\n', r"row 2 has 1 cells, but the header names 2"),
@@ -242,9 +275,16 @@ def test_every_kind_of_column_of_pandas_is_read() -> None:
         ("x,error\n1,2\n,\n3,oops\n", r"the objective 'error' must be a number.*row 3 has 'oops'"),
         ("x,error\n0.1,2\nabc,3\n", r"'x' has numbers, but row 2 has 'abc'; correct it"),
         ("x,error\nabc,2\n0.1,3\n", r"'x' has numbers, but row 1 has 'abc'"),
+        ("x,error\r\n1,oops\r\n", r"row 1 has 'oops'\."),
         ("x,error\n1,\n2,nan\n", r"no row has a value of error"),
         ("error\n1\n", r"no column that could be a parameter"),
         ("x,error\ninf,1\n2,1\n", r"'x' must have finite values"),
+        ("x,error\n-inf,1\n2,1\n", r"'x' must have finite values"),
+        (
+            "errora,errorb,errorc,errord\n1,2,3,4\n",
+            r"similar names are \['error.'(, 'error.'){2}\]\.",
+        ),
+        ("a,b,c,d,e,f\n1,2,3,4,5,6\n", r"it begins with \['a', 'b', 'c', 'd', 'e'\]\."),
         (
             'x,error\n1,2\n"3,4\n5,6\n',
             r'unexpected end of data; a " is missing, or there',
@@ -288,7 +328,8 @@ def test_a_file_that_is_no_csv_is_refused(content: bytes, message: str, tmp_path
         ("bool", (0, 1), "'bool' is not a parameter type; the types are float, log, int"),
         ("float", ("a", "b"), "'x' has numbers, but row 1 has 'a'"),
         (FloatDistribution(0, 1), (0.5, 3.0), r"'x' has 3, which is not in FloatDistribution"),
-        (FloatDistribution(0, 1, step=0.25), (0.3,), r"'x' has 0\.3, which is not in"),
+        (STEPPED, (0.3,), r"'x' has 0\.3, which is not in"),
+        (STEPPED, (0.25 + 5e-9,), r"'x' has 0\.25, which is not in"),
         (CHOICES("ab"), ("a", "c"), r"'x' has 'c', which is not in Categ"),
         ("choice", tuple(range(1500)), "more than 1000 values"),
     ],
@@ -322,6 +363,25 @@ def test_a_cell_of_several_lines_is_read(tmp_path: Path) -> None:
     assert task.numbers[:, 0].tolist() == [1.0, 3.0]
 
 
+def test_a_line_of_a_cell_looks_like_a_row_only_with_its_commas_and_between_other_lines(
+    tmp_path: Path,
+) -> None:
+    note = "a, b, c\nwith, many, more, of, them\na, b, c"
+    task = csv_task(tmp_path, f'x,note,error\n1,"{note}",2\n3,"one",4\n')
+    assert task.configuration(0) == {"note": note, "x": 1}
+
+
+def test_rows_are_counted_without_blank_lines_however_long_a_file_is(tmp_path: Path) -> None:
+    rows = [*["1,2"] * 1700, *[""] * 700, *["1,2"] * 700, "3"]
+    with pytest.raises(ValueError, match="row 2401 has 1 cells"):
+        csv_task(tmp_path, "\n".join(["x,error", *rows]))
+
+
+def test_of_separators_that_are_equally_frequent_it_is_the_comma(tmp_path: Path) -> None:
+    task = csv_task(tmp_path, "x;metre,error\n1,2\n3,4\n")
+    assert task.space.names == ("x;metre",)
+
+
 def test_columns_that_look_like_identifiers_are_said(caplog: pytest.LogCaptureFixture) -> None:
     n = 12
     rows = {
@@ -348,6 +408,48 @@ def test_columns_that_look_like_identifiers_are_said(caplog: pytest.LogCaptureFi
     caplog.clear()
     Task.from_dataframe(rows, objectives="error", params=["seed", "lr"])
     assert "looks like" not in caplog.text
+
+
+def numbers(*cells: float) -> Column:
+    return Column(np.array(cells, dtype=float))
+
+
+def texts(*choices: str) -> Column:
+    return Column(np.arange(len(choices), dtype=float), choices)
+
+
+SECOND = np.arange(5) * 7.0
+
+
+@pytest.mark.parametrize(
+    ("name", "column", "what"),
+    [
+        ("n", numbers(3, 4, 5, 6, 7), "an identifier"),
+        ("n", numbers(3, 4, NAN, 5, 6, 7), "an identifier"),
+        ("n", numbers(3, 4, 5, 6), None),  # which may follow each other by chance
+        ("n", numbers(3, 4, 5, 6, 8), None),
+        ("n", numbers(3, 4, 5, 6, 6), None),
+        ("n", texts("a", "b", "c", "d", "e"), None),
+        ("n", numbers(*(9e8 + SECOND)), "a timestamp"),
+        ("n", numbers(*(2.5e9 - SECOND)), "a timestamp"),
+        ("n", numbers(*(9e11 + SECOND)), "a timestamp"),
+        ("n", numbers(*(2.5e12 - SECOND)), "a timestamp"),
+        ("n", numbers(*(9e8 + SECOND[:4])), None),
+        ("n", numbers(*(9e8 - 1.0 + SECOND)), None),
+        ("n", numbers(*(2.5e9 + 1.0 - SECOND)), None),
+        ("n", texts("2026-01-01", "2026-1-2 12:30"), "a timestamp"),
+        ("n", texts("2026-01-01", "soon"), None),
+        ("number", numbers(3, 1), "an identifier"),
+        ("params_number", numbers(3, 1), "an identifier"),
+        ("random_state", numbers(3, 1), "a seed"),
+        ("started_at", numbers(3, 1), "a timestamp"),
+    ],
+    ids=str,
+)
+def test_names_and_values_tell_what_is_probably_no_parameter(
+    name: str, column: Column, what: str | None
+) -> None:
+    assert suspects({name: column}, [name]) == ({name: what} if what else {})
 
 
 def test_columns_may_be_called_by_numbers() -> None:
@@ -393,6 +495,13 @@ def test_a_column_of_more_than_a_thousand_texts_is_no_parameter_however_often_ea
     assert len(task) == 4000
     with pytest.raises(ValueError, match="'note' has more than 1000 values"):
         csv_task(tmp_path, "\n".join(["note,x,error", *rows]), params=["note", "x"])
+    frame = {"note": texts, "x": range(4000), "error": range(4000)}
+    assert Task.from_dataframe(frame, objectives="error").space.names == ("x",)
+
+
+def test_where_no_column_is_to_be_a_parameter_none_is_looked_for() -> None:
+    with pytest.raises(ValueError, match="no column that could be a parameter"):
+        Task.from_dataframe({"x": [1, 2], "error": [1, 2]}, objectives="error", params=[])
 
 
 @pytest.mark.parametrize("quoted", [0, 1234, 2999])
@@ -413,6 +522,22 @@ def test_only_plain_rows_are_spared_the_csv_reader_which_takes_twice_as_long(
 ) -> None:
     columns = _split(["0.5,1\n", row, "2.5,3\n"], ",", 2)
     assert columns == ([["0.5", "1.5", "2.5"], ["1", "2", "3"]] if is_plain else None)
+
+
+def test_rows_whose_lengths_only_agree_on_average_are_not_plain() -> None:
+    assert _split(["1,2\n", "3\n", "4,5,6\n"], ",", 2) is None
+
+
+@pytest.mark.parametrize("end", ["", "\n", "\r\n"])
+def test_plain_rows_may_end_in_any_way(end: str) -> None:
+    assert _split(["1,2\r\n", f"3,4{end}"], ",", 2) == [["1", "3"], ["2", "4"]]
+
+
+def test_a_thousand_texts_may_be_choices(tmp_path: Path) -> None:
+    rows = [f"t{i % 1000},{i}" for i in range(2000)]
+    task = csv_task(tmp_path, "\n".join(["note,error", *rows]))
+    texts = sorted({f"t{i}" for i in range(1000)})
+    assert task.space.distributions["note"] == CHOICES(texts)
 
 
 def test_a_column_that_is_text_only_here_and_there_may_be_a_choice(tmp_path: Path) -> None:
@@ -477,8 +602,22 @@ def test_a_parameter_is_described_in_a_word(text: str, found: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", ":log", "x:1:2", "x:what", "x:log:a:b", "x:log:0:1", "x:int:2:1", "x:int:0.5:1"]
+    ("text", "message"),
+    [
+        ("", "is not NAME:KIND"),
+        (":log", "is not NAME:KIND"),
+        ("x:1:2", "is not NAME:KIND"),
+        ("x:what", "'what' is not a type"),
+        ("x:a|b:0:1", r"'a\|b' is not a type"),
+        ("x:log:a:b", "a to b is not a range of numbers"),
+        ("x:log:0:1", "needs positive values, but there is 0"),
+        ("x:float:0:inf", "needs two finite numbers, not 0 and inf"),
+        ("x:float:-inf:1", "needs two finite numbers, not -inf and 1"),
+        ("x:int:2:1", "the range from 2 to 1 is empty"),
+        ("x:int:0.5:1", r"0\.5 to 1 is not a range of whole numbers"),
+        ("x:int:1:2.5", r"1 to 2\.5 is not a range of whole numbers"),
+    ],
 )
-def test_what_does_not_describe_a_parameter_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match=r".+\."):
+def test_what_does_not_describe_a_parameter_is_refused(text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=rf"{message}.*\.$"):
         parse_parameter(text)

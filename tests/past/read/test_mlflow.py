@@ -1,14 +1,17 @@
 """Tasks out of a real local MLflow store."""
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 from unittest.mock import patch
 
 import pytest
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
 from metatpe import Task
+from metatpe.past.read.mlflow import _finished_runs
 
 os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"  # read when it is imported
 mlflow = pytest.importorskip("mlflow", reason="the extra `mlflow` is not installed")
@@ -64,6 +67,24 @@ def test_the_finished_runs_of_an_experiment_become_a_task(
         {"depth": 8, "lr": 1e-5},
     ]
     assert "1 of 4 rows have no result" in caplog.text
+
+
+class Page(list[Any]):
+    """Some of the runs, the newest first, and where the next ones are."""
+
+    def __init__(self, runs: Iterable[int], token: str | None) -> None:
+        info = SimpleNamespace(status="FINISHED")
+        super().__init__(SimpleNamespace(info=info, data=i) for i in runs)
+        self.token = token
+
+
+def test_runs_on_several_pages_are_all_read_the_oldest_first() -> None:
+    pages = {None: Page((5, 4), "a"), "a": Page((3,), "b"), "b": Page((2, 1), None)}
+    client = SimpleNamespace(
+        get_experiment_by_name=lambda name: SimpleNamespace(experiment_id="7"),
+        search_runs=lambda ids, page_token=None: pages[page_token],
+    )
+    assert _finished_runs(client, "resnet") == [1, 2, 3, 4, 5]
 
 
 def test_what_is_known_can_be_given(uri: str) -> None:

@@ -19,7 +19,13 @@ from optuna.storages.journal import JournalFileBackend
 from studies import SPACE, free_port, grpc_proxy, mariadb, past_study, postgresql
 
 from metatpe import MetaTPESampler, load_tasks, transfer_history
-from metatpe.past.read.storage import StorageError, _sentence, masked, open_storage
+from metatpe.past.read.storage import (
+    StorageError,
+    _kind_of_ending,
+    _sentence,
+    masked,
+    open_storage,
+)
 
 NAMES = ['it\'s "quoted"', "täglich-тест-日本 %s"]
 
@@ -352,3 +358,59 @@ def test_a_secret_that_a_driver_repeats_is_hidden_there_too() -> None:
     sentence = _sentence("postgresql://me:s3cret@host/studies", error)
     assert "s3cret" not in sentence
     assert sentence.endswith("cannot be used: no user me:*** at host.")
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (RuntimeError("it failed."), "it failed"),
+        (RuntimeError("it failed\nand much more"), "it failed"),
+        (OSError(111, "refused"), "refused"),
+        (caused(RuntimeError("disk full")), "disk full"),
+        (RuntimeError(), "RuntimeError"),
+    ],
+    ids=repr,
+)
+def test_the_reason_is_the_first_line_of_what_the_driver_itself_says(
+    error: Exception, reason: str
+) -> None:
+    # An empty password is no secret.
+    sentence = _sentence("mysql://me:@host/x", error)
+    assert sentence == f"mysql://me:***@host/x cannot be used: {reason}."
+
+
+@pytest.mark.parametrize(
+    ("url", "options"),
+    [
+        ("mysql://h/x", {"pool_pre_ping": True}),
+        ("postgresql://h/x", {"pool_pre_ping": True, "connect_args": {"connect_timeout": 5}}),
+        (
+            "postgresql+psycopg://h/x?connect_timeout=7",
+            {"pool_pre_ping": True, "connect_args": {"connect_timeout": 7}},
+        ),
+        ("sqlite:///:memory:", {}),
+    ],
+)
+def test_a_server_is_waited_for_five_seconds_and_asked_whether_it_still_answers(
+    url: str, options: dict[str, Any]
+) -> None:
+    with patch("metatpe.past.read.storage.RDBStorage") as made:
+        open_storage(url)
+    made.assert_called_once_with(url, options, skip_table_creation=True)
+
+
+@pytest.mark.parametrize(
+    ("suffix", "kind"),
+    [
+        *[(suffix, "sqlite") for suffix in (".db", ".sqlite", ".sqlite3")],
+        *[(suffix, "journal") for suffix in (".log", ".journal", ".jsonl")],
+    ],
+)
+def test_the_suffix_of_a_new_file_says_what_it_will_be(suffix: str, kind: str) -> None:
+    assert _kind_of_ending(Path(f"studies{suffix}")) == kind
+
+
+def test_an_empty_file_becomes_a_storage_where_one_is_to_be_made(tmp_path: Path) -> None:
+    path = tmp_path / "studies.log"
+    path.touch()
+    assert isinstance(open_storage(path, create=True), JournalStorage)

@@ -107,8 +107,12 @@ def test_of_many_close_names_three_are_said() -> None:
 
 def test_where_no_name_is_close_some_that_there_are_are_said() -> None:
     storage = InMemoryStorage()
-    for i in range(7):
-        optuna.create_study(study_name=f"study {6 - i}", storage=storage)
+    for i in range(2, 7):
+        optuna.create_study(study_name=f"study {i}", storage=storage)
+    with pytest.raises(ValueError, match=r"; the storage has \['study 2', .*, 'study 6'\]\.$"):
+        load_tasks(storage, "xyz")
+    for i in (1, 0):
+        optuna.create_study(study_name=f"study {i}", storage=storage)
     said = (
         r"; the storage has \['study 0', 'study 1', 'study 2', 'study 3', 'study 4'\] and 2 more\."
     )

@@ -103,8 +103,7 @@ def _split(lines: Sequence[str], separator: str, width: int) -> list[list[str]] 
     text = "".join(lines).replace("\r\n", "\n").removesuffix("\n") + "\n"
     cells = text.replace("\n", f"{separator}\n{separator}").split(separator)
     ends = cells[width :: width + 1]  # every row has one more cell now, its end
-    is_even = len(cells) == len(lines) * (width + 1) + 1 and ends == ["\n"] * len(lines)
-    if not is_even or '"' in text:
+    if ends != ["\n"] * len(lines) or '"' in text:
         return None
     return [cells[j : -1 : width + 1] for j in range(width)]
 
@@ -265,8 +264,6 @@ def _check_lengths(columns: Mapping[str, np.ndarray[Any, Any]], source: str) -> 
 def _column_of(cells: np.ndarray[Any, Any]) -> Column:
     if cells.dtype.kind in "iuf":
         return Column(cells.astype(np.float64))
-    if not len(cells):
-        return Column(np.empty(0))
     reader = _Reader()
     reader.add(["" if _is_missing(cell) else str(cell) for cell in cells.tolist()])
     return reader.column()
@@ -274,4 +271,4 @@ def _column_of(cells: np.ndarray[Any, Any]) -> Column:
 
 def _is_missing(cell: Any) -> bool:
     """Return whether a cell of a data frame is empty: None, NaN, pandas.NA, NaT."""
-    return cell is None or type(cell).__name__ in ("NAType", "NaTType") or bool(cell != cell)
+    return cell is None or type(cell).__name__ == "NAType" or bool(cell != cell)
