@@ -452,6 +452,18 @@ def test_names_and_values_tell_what_is_probably_no_parameter(
     assert suspects({name: column}, [name]) == ({name: what} if what else {})
 
 
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_times_of_every_resolution_look_like_timestamps(
+    unit: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    pandas = pytest.importorskip("pandas")
+    when = pandas.date_range("2026-01-01", periods=6, freq="37min").as_unit(unit).repeat(2)
+    table = pandas.DataFrame({"lr": [0.1, 0.2, 0.3] * 4, "when": when, "error": range(12)})
+    Task.from_dataframe(table, objectives="error")
+    assert "'when' looks like a timestamp" in caplog.text
+    assert "'lr' looks" not in caplog.text
+
+
 def test_columns_may_be_called_by_numbers() -> None:
     task = Task.from_dataframe({0: [0.1, 0.2], 1: [1.0, 2.0]}, objectives="1")
     assert task.space.names == ("0",)

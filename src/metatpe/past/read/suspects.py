@@ -22,7 +22,8 @@ _TIME = re.compile(
     r"end_time|datetime_start|datetime_complete)(_at|_on)?$"
 )
 _DATE = re.compile(r"^\s*\d{4}-\d\d?-\d\d?([T ]\d\d?:\d\d.*)?\s*$")
-_EPOCHS = ((9e8, 2.5e9), (9e11, 2.5e12))  # seconds and milliseconds, from 1998 to 2049
+# From 1998 to 2049 in seconds, milliseconds, microseconds and nanoseconds.
+_EPOCHS = tuple((9e8 * unit, 2.5e9 * unit) for unit in (1.0, 1e3, 1e6, 1e9))
 _MIN_ROWS = 5  # fewer numbers in a row may follow each other by chance
 
 
