@@ -195,7 +195,8 @@ def check(study: Study, printed: dict[str, Any], n_trials: int) -> None:
     assert {t.state for t in trials} <= {TrialState.COMPLETE, TrialState.FAIL}
     complete = {t.number: t for t in trials if t.state == TrialState.COMPLETE}
     assert {n: (t.params, t.values) for n, t in complete.items()} == returned()
-    assert [t for t in trials if t.state == TrialState.FAIL and not why(t)] == []
+    failed = [t for t in trials if t.state == TrialState.FAIL]
+    assert {t.number: t.user_attrs for t in failed if not why(t)} == {}
     counted = [t for t in trials if "metatpe:stopped" not in t.user_attrs]
     assert len(counted) == printed["trials"] == n_trials
     assert len(complete) == printed["complete"]
