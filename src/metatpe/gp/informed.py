@@ -11,7 +11,7 @@ part b_m that is the same everywhere and a smaller part h_m that varies in the s
 Before the first observation all past tasks have the same coefficient, so that together they
 explain the spread of the study. b is larger than 1 where the study's observations are all good in
 the past tasks: there they spread less than in the study, where they are standardised (0.3 is the
-part of the spread that the past does not explain). For the same reason c is hardly known before:
+part of the spread that the past does not explain). For the same reason the prior of c is wide:
 the mean of such observations is far from the mean of the space. Then every observation enters one
 posterior: a task that fits keeps its coefficient, that of an unrelated task moves towards 0, a
 reversed task gets a negative one, and g learns what no past task explains. r is learned: it says
@@ -62,7 +62,7 @@ from metatpe.space import Floats, Ints, Mask
 
 _UNEXPLAINED = 0.3  # part of the spread that the past does not explain
 _OFFSET = 25.0  # the variance of c
-_LOCAL = 0.3  # the variance of h_m in that of b_m at r = 1
+_LOCAL = 0.3  # the variance of h_m, relative to that of b_m at r = 1
 _AMPLITUDE, _AMPLITUDE_SPREAD = 0.0, 1.0  # the prior of log a^2
 _MOVES, _MOVES_SPREAD = 0.0, 2.0  # the prior of log r
 _BOUNDS = (math.log(1e-3), math.log(1e2))  # of log a^2 and of log r
