@@ -12,6 +12,8 @@ from typing import Any, cast
 
 import optuna
 import pytest
+from optuna.distributions import FloatDistribution
+from optuna.samplers import RandomSampler
 from optuna.storages import BaseStorage
 from optuna.study import Study
 from optuna.trial import TrialState
@@ -154,6 +156,30 @@ def test_a_proxy_that_falls_silent_is_waited_for(
         assert [t.value for t in study.trials] == [1.0]
     assert "cannot be used: Deadline Exceeded." in said.lines[0]
     assert said.lines[-1] == "back"
+
+
+def test_a_proxy_that_was_restarted_takes_parameters_of_trials_it_has_not_read(
+    tmp_path: Path, said: Said
+) -> None:
+    pytest.importorskip("grpc")
+    behind = f"sqlite:///{tmp_path / 'studies.db'}"
+    port = free_port()
+    open_storage(behind, create=True)
+    with grpc_proxy(behind, port) as url:
+        study = open_study(url, said.patience())
+        study.sampler = RandomSampler()
+        trial = study.ask()
+        x = trial.suggest_float("x", 0, 1)
+    with grpc_proxy(behind, port):
+        assert 0 <= trial.suggest_float("y", 0, 1) <= 1
+        assert set(study.trials[0].params) == {"x", "y"}
+        assert study.trials[0].params["x"] == x
+
+
+def test_a_parameter_of_a_trial_that_is_not_there_is_refused(url: str, said: Said) -> None:
+    storage = storage_of(open_study(url, said.patience()))
+    with pytest.raises(KeyError):
+        storage.set_trial_param(1000, "x", 0.5, FloatDistribution(0, 1))
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,10 @@ from __future__ import annotations
 import copy
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Any, TypeVar
 
+from optuna.distributions import BaseDistribution
 from optuna.exceptions import UpdateFinishedTrialError
 from optuna.storages import BaseStorage
 from optuna.trial import FrozenTrial, TrialState, create_trial
@@ -152,6 +153,7 @@ class PatientStorage(BaseStorage):
         self._patience = patience
         self._owner = owner
         self._is_away = False
+        self._study_id: int | None = None  # whose trials were read last
         self.behind = patience.insist(name, lambda: open_storage(name, create=create))
 
     def insist(self, call: Callable[[], T], again: Callable[[], T] | None = None) -> T:
@@ -226,6 +228,35 @@ class PatientStorage(BaseStorage):
             return False
         return True
 
+    def get_all_trials(
+        self,
+        study_id: int,
+        deepcopy: bool = True,
+        states: Container[TrialState] | None = None,
+    ) -> list[FrozenTrial]:
+        self._study_id = study_id
+        return self.insist(lambda: self.behind.get_all_trials(study_id, deepcopy, states))
+
+    def set_trial_param(
+        self,
+        trial_id: int,
+        param_name: str,
+        param_value_internal: float,
+        distribution: BaseDistribution,
+    ) -> None:
+        def set_param() -> None:
+            self.behind.set_trial_param(trial_id, param_name, param_value_internal, distribution)
+
+        try:
+            self.insist(set_param)
+        except KeyError:
+            # Optuna's cache takes parameters only of trials that it has made or read. The one of
+            # a proxy that was restarted has read none.
+            if self._study_id is None:
+                raise
+            self.get_all_trials(self._study_id, deepcopy=False)
+            self.insist(set_param)
+
     create_new_study = _patient("create_new_study")
     delete_study = _patient("delete_study")
     set_study_user_attr = _patient("set_study_user_attr")
@@ -236,13 +267,11 @@ class PatientStorage(BaseStorage):
     get_study_user_attrs = _patient("get_study_user_attrs")
     get_study_system_attrs = _patient("get_study_system_attrs")
     get_all_studies = _patient("get_all_studies")
-    set_trial_param = _patient("set_trial_param")
     get_trial_id_from_study_id_trial_number = _patient("get_trial_id_from_study_id_trial_number")
     set_trial_intermediate_value = _patient("set_trial_intermediate_value")
     set_trial_user_attr = _patient("set_trial_user_attr")
     set_trial_system_attr = _patient("set_trial_system_attr")
     get_trial = _patient("get_trial")
-    get_all_trials = _patient("get_all_trials")
     get_n_trials = _patient("get_n_trials")
     get_best_trial = _patient("get_best_trial")
     get_trial_number_from_id = _patient("get_trial_number_from_id")
