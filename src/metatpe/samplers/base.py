@@ -54,6 +54,7 @@ from metatpe.words import counted
 
 StartName = Literal["portfolio", "draw", "random"]
 IsNew = Callable[[Floats], Mask]  # (C, d) -> (C,), which configurations may be evaluated
+Score = Callable[[Floats], Floats]  # (C, d) -> (C,), the larger the better
 
 _logger = logging.getLogger(__name__)
 _STARTS = ("portfolio", "draw", "random")
@@ -331,6 +332,16 @@ class PastSampler(BaseSampler):
         return None
 
     # New configurations --------------------------------------------------------------------------
+
+    def best_new(
+        self, moment: Moment, X: Floats, score: Score, is_new: IsNew
+    ) -> Floats:  # (C, d) -> (d,)
+        """Return the new candidate with the best score."""
+        best: Floats = X[np.argmax(score(X))]
+        if is_new(best[None])[0]:  # nearly always: faster than to look at all candidates
+            return best
+        X = self.only_new(moment, X, is_new)
+        return np.asarray(X[np.argmax(score(X))])
 
     def only_new(self, moment: Moment, X: Floats, is_new: IsNew) -> Floats:  # (C, d) -> (k, d)
         """Return the candidates that are new, random ones where there are none."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -164,8 +165,8 @@ class MetaTPESampler(PastSampler):
         )
         used, reason = self._weights_used(moment, weights, len(target.good))  # rule `turns`
         X = tpe.candidates(moment, [target, *densities.tasks], used, rng=rng)  # lines 14, 15
-        X = self.only_new(moment, X, moment.is_new)  # rule `new`
-        best = X[np.argmax(densities.score(target, used, X, rng=rng))]  # line 20
+        score = partial(densities.score, target, used, rng=rng)
+        best = self.best_new(moment, X, score, moment.is_new)  # line 20; rule `new`
         return Plan(
             "acquisition",
             reason,

@@ -170,8 +170,8 @@ class TransferSampler(PastSampler):
         if is_own:
             weights = np.eye(1, len(weights))[0]
         X = tpe.candidates(moment, [target, *densities.tasks], weights, rng=rng)
-        X = self.only_new(moment, X, is_new_in(moment, study.branches))
-        best = X[np.argmax(densities.score(target, weights, X, rng=rng))]
+        score = partial(densities.score, target, weights, rng=rng)
+        best = self.best_new(moment, X, score, is_new_in(moment, study.branches))
         named = dict(zip((TARGET, *past.names), weights.tolist(), strict=True))
         return Plan("acquisition", "densities", moment.values(best), {} if is_own else named)
 

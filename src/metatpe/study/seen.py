@@ -34,10 +34,15 @@ class Seen:
         """Remember complete or conditional configurations."""
         for row in self._cells(X):
             active = row >= 0
-            if active.any() and not self._is_aborted(row, active):
+            key = active.tobytes()
+            if not active.any():
+                continue
+            if self._by_active.keys() - {key}:  # no branches in most spaces: nothing to compare
+                if self._is_aborted(row, active):
+                    continue
                 self._forget_outdated(row, active)
-                _, rows = self._by_active.setdefault(active.tobytes(), (active, set()))
-                rows.add(row[active].tobytes())
+            _, rows = self._by_active.setdefault(key, (active, set()))
+            rows.add(row[active].tobytes())
 
     def _is_aborted(self, row: CellRow, active: Mask) -> bool:
         """Return whether an earlier configuration agrees with this one and used more parameters.

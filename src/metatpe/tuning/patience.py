@@ -153,7 +153,7 @@ class PatientStorage(BaseStorage):
         self._patience = patience
         self._owner = owner
         self._is_away = False
-        self._study_id: int | None = None  # whose trials were read last
+        self._read: int | None = None  # the id of the study whose trials were read last
         self.behind = patience.insist(name, lambda: open_storage(name, create=create))
 
     def insist(self, call: Callable[[], T], again: Callable[[], T] | None = None) -> T:
@@ -234,7 +234,7 @@ class PatientStorage(BaseStorage):
         deepcopy: bool = True,
         states: Container[TrialState] | None = None,
     ) -> list[FrozenTrial]:
-        self._study_id = study_id
+        self._read = study_id
         return self.insist(lambda: self.behind.get_all_trials(study_id, deepcopy, states))
 
     def set_trial_param(
@@ -252,9 +252,9 @@ class PatientStorage(BaseStorage):
         except KeyError:
             # Optuna's cache takes parameters only of trials that it has made or read. The one of
             # a proxy that was restarted has read none.
-            if self._study_id is None:
+            if self._read is None:
                 raise
-            self.get_all_trials(self._study_id, deepcopy=False)
+            self.get_all_trials(self._read, deepcopy=False)
             self.insist(set_param)
 
     create_new_study = _patient("create_new_study")
