@@ -29,7 +29,7 @@ from metatpe.space import Space
 from metatpe.tpe.importance import ETA
 from metatpe.tpe.kde import Parzen
 from metatpe.tpe.kernel import N_MC_SAMPLES, task_weights
-from metatpe.tpe.pareto import GAMMA, levels, split
+from metatpe.tpe.pareto import GAMMA, split
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Picture
@@ -98,7 +98,8 @@ def _weigh(X: Floats, losses: Floats, past: PastDensities) -> tuple[int, ...]:
     judged = slice(N_JUDGED)
     good = Parzen(_SPACE.columns, X[split(losses, violation, GAMMA)])
     s, kept = past.similarities(good, eta=ETA, n_mc_samples=N_MC_SAMPLES)
-    agreement = past.agreement(X[judged], levels(losses[judged], violation[judged]))
+    level = past.levels(losses[judged], violation[judged], np.zeros((len(losses[judged]), 1)))
+    agreement = past.agreement(X[judged], level)
     task_weights(s * trust(agreement))
     return kept
 
