@@ -1,23 +1,62 @@
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import optuna
 import pytest
+from optuna.pruners import (
+    HyperbandPruner,
+    MedianPruner,
+    PercentilePruner,
+    SuccessiveHalvingPruner,
+)
 
-from metatpe import PruningRecord, pruning_history
+from metatpe import PruningRecord, TransferPruner, pruning_history
 from metatpe.bench import pruners, run
 from metatpe.bench.families import ellipsoid
 from metatpe.bench.plan import Run, plan
-from metatpe.bench.pruners import compare, make_pruner, pruner_names
+from metatpe.bench.pruners import check_pruner, compare, make_pruner, pruner_names
 from metatpe.bench.records import Evaluation, Record
 
 
 def test_every_pruner_can_be_made() -> None:
     for name in pruner_names():
-        make_pruner(name, [])
+        make_pruner(name if name != "percentile" else "percentile-25", [])
+    for unknown in ("medain", "medain-10", "-10", "median-", "median-x"):
+        with pytest.raises(ValueError, match="unknown pruner"):
+            make_pruner(unknown, [])
     with pytest.raises(ValueError, match="unknown pruner 'medain'; did you mean 'median'"):
         make_pruner("medain", [])
+
+
+def test_numbers_after_a_name_are_the_settings_of_the_pruner() -> None:
+    def settings(name: str) -> dict[str, Any]:
+        return vars(make_pruner(name, []))
+
+    assert settings("transfer-75")["_threshold"] == 0.75
+    assert settings("transfer")["_threshold"] == TransferPruner()._threshold
+    assert settings("median-10") == vars(MedianPruner(n_warmup_steps=10))
+    assert settings("percentile-25-10") == vars(PercentilePruner(25, n_warmup_steps=10))
+    assert settings("halving") == vars(SuccessiveHalvingPruner())
+    own = SuccessiveHalvingPruner(min_resource=4, reduction_factor=3)
+    assert settings("halving-4-3") == vars(own)
+    hyperband, own_hyperband = make_pruner("hyperband-4-5", []), HyperbandPruner(4, "auto", 5)
+    assert vars(hyperband) == vars(own_hyperband)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("median-10-3", "'median-10-3' has 2 numbers, but 'median' takes warm_up"),
+        ("percentile", "'percentile' has 0 numbers, but 'percentile' takes percent and warm_up"),
+        ("none-1", "'none-1' has 1 number, but 'none' takes none"),
+        ("transfer-200", "threshold must be between 0 and 1"),
+    ],
+)
+def test_settings_that_a_pruner_does_not_have_are_refused(name: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        check_pruner(name)
 
 
 def test_a_run_without_a_pruner_keeps_its_key() -> None:

@@ -11,6 +11,7 @@ if the sampler does not react to pruning (method `random`) on the same configura
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -35,6 +36,7 @@ from metatpe.pruning.pruner import TransferPruner
 from metatpe.space import Floats
 from metatpe.study.access import set_user_attributes
 from metatpe.study.stops import stop_attributes, stop_of
+from metatpe.words import counted
 
 
 class _Forgetful(TransferPruner):
@@ -57,44 +59,62 @@ class _Forgetful(TransferPruner):
         return True
 
 
-_MAKERS: Mapping[str, Callable[[Sequence[Task]], BasePruner]] = {
+_Make = Callable[..., BasePruner]
+_MAKERS: Mapping[str, _Make] = {  # name -> its past, and the numbers that may follow the name
     "none": lambda past: NopPruner(),
-    "transfer": TransferPruner,
+    "transfer": lambda past, percent=50: TransferPruner(past, threshold=percent / 100),
     "transfer-alone": lambda past: TransferPruner(),
     # What samplers learn from unfinished curves: nothing, and expectations as if they were sure.
     "transfer-silent": lambda past: _Forgetful(past, ("expected", "deviation")),
     "transfer-sure": lambda past: _Forgetful(past, ("deviation",)),
-    "median": lambda past: MedianPruner(),
-    "median-10": lambda past: MedianPruner(n_warmup_steps=10),
-    # The best of Optuna's on TaskSet, chosen in hindsight.
-    "percentile-25-10": lambda past: PercentilePruner(25.0, n_warmup_steps=10),
-    "halving": lambda past: SuccessiveHalvingPruner(),
-    # First rung at 8 % of 51 steps, the better quarter goes on.
-    "halving-4": lambda past: SuccessiveHalvingPruner(min_resource=4, reduction_factor=4),
-    "hyperband": lambda past: HyperbandPruner(),
-    "hyperband-4": lambda past: HyperbandPruner(min_resource=4, max_resource=51),
+    "median": lambda past, warm_up=0: MedianPruner(5, warm_up),
+    "percentile": lambda past, percent, warm_up=0: PercentilePruner(percent, 5, warm_up),
+    "halving": lambda past, first="auto", factor=4: SuccessiveHalvingPruner(first, factor),
+    "hyperband": lambda past, first=1, factor=3: HyperbandPruner(first, "auto", factor),
 }
 
 
 def pruner_names() -> tuple[str, ...]:
-    """Return the names of all pruners."""
+    """Return the names of all pruners, without the numbers that may follow."""
     return tuple(_MAKERS)
 
 
 def make_pruner(name: str, past: Sequence[Task]) -> BasePruner:
     """Return a new pruner.
 
+    Numbers after the name are its settings: `transfer-75` has the threshold 0.75, `median-10` ten
+    steps of warm-up, `percentile-25-10` a percentage as well; `halving-4-3` and `hyperband-4-3`
+    have their first rung after four steps and keep a third.
+
     Raises:
-        ValueError: If there is none of that name.
+        ValueError: If there is none of that name, or it does not have so many settings.
     """
-    check_pruner(name)
-    return _MAKERS[name](past)
+    make, numbers = _understood(name)
+    return make(past, *numbers)
 
 
 def check_pruner(name: str) -> None:
     """Refuse a name that no pruner has."""
-    if name not in _MAKERS:
-        raise ValueError(unknown_name("pruner", name, pruner_names()))
+    make_pruner(name, [])
+
+
+def _understood(name: str) -> tuple[_Make, list[int]]:
+    """Return the maker that a name begins with, and the numbers that follow."""
+    kind, numbers = name, list[int]()
+    while kind not in _MAKERS:
+        kind, _, number = kind.rpartition("-")
+        if not number.isdecimal():
+            raise ValueError(unknown_name("pruner", name, pruner_names()))
+        numbers.insert(0, int(number))
+    try:
+        inspect.signature(_MAKERS[kind]).bind([], *numbers)
+    except TypeError:
+        (_, *settings) = inspect.signature(_MAKERS[kind]).parameters
+        raise ValueError(
+            f"pruner {name!r} has {counted(len(numbers), 'number')}, but {kind!r} takes "
+            f"{' and '.join(settings) or 'none'}."
+        ) from None
+    return _MAKERS[kind], numbers
 
 
 @dataclass(frozen=True)

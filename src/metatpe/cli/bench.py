@@ -131,7 +131,12 @@ def run(
     setting: Settings = None,
     pruner: Annotated[
         str | None,
-        typer.Option(metavar="NAMES", help="Pruners, for problems with learning curves."),
+        typer.Option(
+            metavar="NAMES",
+            help="Pruners, for problems with learning curves. Numbers are settings: `transfer-75` "
+            "is the threshold 0.75, `median-10` and `percentile-25-10` end with the warm-up, "
+            "`halving-4-3` starts at 4 steps and keeps a third.",
+        ),
     ] = None,
     batch: Annotated[
         int, typer.Option(min=1, help="Configurations asked for before results are told.")
