@@ -110,6 +110,34 @@ def test_what_is_taken_in_blocks_is_the_same(
     np.testing.assert_array_equal(greedy(Y, directions, 5), whole)
 
 
+# Which configurations it is chosen from ----------------------------------------------------------
+
+
+@pytest.mark.parametrize(("n", "n_candidates"), [(200, 10), (101, 6), (30, 5), (3, 3)])
+def test_members_are_of_the_best_twentieth_of_a_past_task_or_of_its_best_five(
+    n: int, n_candidates: int, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("metatpe.past.portfolio._LEAST_GAIN", -1.0)  # all candidates are members
+    losses = rng.normal(size=(n, 1))
+    task = Task("rugged", Space(SQUARE), rng.random((n, 2)), losses)
+    members = portfolio([task], k=n)
+    best = task.X[np.argsort(losses[:, 0])[:n_candidates]]
+    found = Space(SQUARE).encode(params_of(members))
+    np.testing.assert_allclose(np.sort(found, axis=0), np.sort(best, axis=0))
+
+
+def test_the_whole_first_front_of_a_past_task_may_be_chosen(
+    rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("metatpe.past.portfolio._LEAST_GAIN", -1.0)
+    x = rng.random(40)
+    losses = np.stack([x, 1.0 - x], axis=1)
+    losses[20:] += 2.0  # behind all others
+    task = Task("half a front", LINE, x[:, None], losses)
+    found = {member.params["x"] for member in portfolio([task], k=40)}
+    assert found == set(x[:20].tolist())
+
+
 # What it means for past tasks --------------------------------------------------------------------
 
 
@@ -303,7 +331,7 @@ def test_the_odds_that_some_past_task_fits_fall_with_each_pair_in_the_wrong_orde
 ) -> None:
     (task,) = valleys(rng)[:1]
     candidates = Candidates(Past([task], LINE))
-    rows = np.argsort(task.losses[:, 0])[[0, 10, 20]]
+    rows = np.argsort(task.losses[:, 0])[[0, 2, 4]]
     xs = [task.configuration(i)["x"] for i in rows]
     assert candidates.log_odds([]) == candidates.log_odds([Tried({"x": xs[0]}, [1.0])]) == 0.0
     for results, s in (([1.0, 2.0, 3.0], 3), ([3.0, 2.0, 1.0], -3), ([2.0, 1.0, 3.0], 1)):
@@ -322,13 +350,14 @@ def test_the_odds_are_the_mean_over_the_past_tasks(rng: np.random.Generator) -> 
 
 
 def test_the_odds_are_finite_after_any_number_of_results(rng: np.random.Generator) -> None:
-    task = valleys(rng)[0]
+    x = np.sort(rng.random(60))
+    task = Task("all on the front", LINE, x[:, None], np.stack([x, 1.0 - x], axis=1))
     candidates = Candidates(Past([task], LINE))
-    order = np.argsort(task.losses[:, 0])[:60]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for sign in (1.0, -1.0):
-            tried = [Tried(task.configuration(i), [sign * k]) for k, i in enumerate(order)]
+            results = [(sign * k, -sign * k) for k in range(60)]
+            tried = [Tried(task.configuration(i), results[i]) for i in range(60)]
             assert np.isfinite(candidates.log_odds(tried))
             assert abs(candidates.log_odds(tried)) > 300.0
 

@@ -13,9 +13,10 @@ minus the best scaled loss. The portfolio is chosen one by one,
 
     x_i = argmax_x V({x_1, ..., x_(i-1), x})
 
-each among the best configurations of every past task. V grows less and less the more S has, so
-that this greedy choice has at least 1 - 1/e of the value of the best set. It ends where another
-one would add less than a hundredth: past tasks that agree need few configurations.
+each among the best configurations of every past task: its first front, and at least its best
+twentieth. V grows less and less the more S has, so that this greedy choice has at least 1 - 1/e of
+the value of the best set. It ends where another one would add less than a hundredth: past tasks
+that agree need few configurations.
 
 The models are those of `past.models`. Nothing but the past tasks and the space enters: workers
 that have the same sources agree on the portfolio without talking to each other.
@@ -55,12 +56,15 @@ from metatpe.past.read.studies import as_tasks
 from metatpe.past.task import Task
 from metatpe.space import Floats, Ints, Mask, Space
 from metatpe.study.trials import joined
-from metatpe.tpe.pareto import order
+from metatpe.tpe.pareto import levels, order
 
 _N_DIRECTIONS = 64
 _LEAST_GAIN = 0.01
 LEAST_LOG_ODDS = math.log(1 / 4)  # that some past task fits; below them the start ends
-_N_BEST = 200  # candidates from the past tasks, but at least one of each up to `_MAX_BEST`
+# Candidates from each past task. Of others, only the models say that they are good; where an
+# objective is rugged, these smooth over what matters.
+_BEST_SHARE, _MIN_BEST = 0.05, 5
+_N_BEST = 200  # candidates of all past tasks, but at least one of each up to `_MAX_BEST`
 _MAX_BEST = 500
 _MAX_ENTRIES = 1 << 21  # of (tasks, directions, candidates) at a time
 
@@ -292,9 +296,13 @@ def _candidates(past: Past) -> tuple[Floats, list[tuple[Task, int]]]:  # (C, d)
     return X[kept], [found[i][1:] for i in kept]
 
 
-def _best_rows(task: Task, is_taken: Mask, n: int) -> list[int]:
+def _best_rows(task: Task, is_taken: Mask, most: int) -> list[int]:
+    """Return the first front of some of a task's rows, and at least the best twentieth."""
     rows = np.flatnonzero(is_taken)
-    best: list[int] = rows[order(task.losses[rows], task.violation[rows], n=n)].tolist()
+    losses, violation = task.losses[rows], task.violation[rows]
+    n_front = np.count_nonzero(levels(losses, violation) == 0)
+    n = max(n_front, math.ceil(_BEST_SHARE * len(rows)), _MIN_BEST)
+    best: list[int] = rows[order(losses, violation, n=min(n, most))].tolist()
     return best
 
 
