@@ -13,7 +13,7 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, IntD
 from optuna.trial import FrozenTrial, create_trial
 from transferred import transferred
 
-from metatpe import TransferRecord, transfer_history
+from metatpe import TransferRecord, pruning_history, transfer_history
 from metatpe.study.record import (
     MAX_CHARACTERS,
     Plan,
@@ -347,3 +347,11 @@ def test_parameters_are_those_of_the_storage_and_not_a_copy() -> None:
     # A sampler holds them for every trial of a study.
     trial = create_trial(params={"n": 2}, distributions={"n": IntDistribution(0, 9)}, value=0.0)
     assert params_of(trial) is trial.params
+
+
+def test_the_name_of_a_study_is_no_study() -> None:
+    for history in (transfer_history, pruning_history):
+        with pytest.raises(
+            TypeError, match=r"must be an Optuna study, but is 'new'; optuna\.load"
+        ):
+            history("new")  # type: ignore[operator]

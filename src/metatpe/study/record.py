@@ -22,6 +22,7 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial
 
 from metatpe.study.access import fixed_params
+from metatpe.study.stops import trials_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -154,7 +155,7 @@ def transfer_history(
         >>> trials = study.trials_dataframe()
         >>> table = trials.merge(transfer_history(study, as_dataframe=True), on="number")
     """
-    found = map(record_of, study.get_trials(deepcopy=False))
+    found = map(record_of, trials_of(study))
     records = [record for record in found if record is not None]
     return _as_dataframe(records) if as_dataframe else records
 

@@ -55,8 +55,18 @@ def pruning_history(study: Study) -> list[PruningRecord]:
         >>> for record in pruning_history(study):
         ...     print(record.number, record.step, record.reason, record.expected)
     """
-    records = map(stop_of, study.get_trials(deepcopy=False))
+    records = map(stop_of, trials_of(study))
     return [record for record in records if record is not None]
+
+
+def trials_of(study: Study) -> list[FrozenTrial]:
+    """Return the trials of a study, and refuse what is none, such as its name."""
+    if not isinstance(study, Study):
+        raise TypeError(
+            f"study must be an Optuna study, but is {study!r}; "
+            "optuna.load_study(study_name=..., storage=...) opens one."
+        )
+    return study.get_trials(deepcopy=False)
 
 
 def stop_of(trial: FrozenTrial) -> PruningRecord | None:
