@@ -351,7 +351,5 @@ def test_parameters_are_those_of_the_storage_and_not_a_copy() -> None:
 
 def test_the_name_of_a_study_is_no_study() -> None:
     for history in (transfer_history, pruning_history):
-        with pytest.raises(
-            TypeError, match=r"must be an Optuna study, but is 'new'; optuna\.load"
-        ):
+        with pytest.raises(TypeError, match="must be an Optuna study, but is 'new'"):
             history("new")  # type: ignore[operator]

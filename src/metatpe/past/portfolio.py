@@ -300,7 +300,7 @@ def _best_rows(task: Task, is_taken: Mask, most: int) -> list[int]:
     """Return the first front of some of a task's rows, and at least the best twentieth."""
     rows = np.flatnonzero(is_taken)
     losses, violation = task.losses[rows], task.violation[rows]
-    n_front = np.count_nonzero(levels(losses, violation) == 0)
+    n_front = int((levels(losses, violation) == 0).sum())
     n = max(n_front, math.ceil(_BEST_SHARE * len(rows)), _MIN_BEST)
     best: list[int] = rows[order(losses, violation, n=min(n, most))].tolist()
     return best
