@@ -607,9 +607,9 @@ def test_of_trials_that_are_equally_long_the_first_says_how_far_reports_are_apar
         assert judge._length == (0, 100, 10.0)
 
 
-@pytest.mark.parametrize(("distrust", "is_past"), [(1.9, True), (2.0, True), (2.1, False)])
+@pytest.mark.parametrize(("distrust", "is_past"), [(1.9, True), (2.1, False)])
 def test_what_is_expected_comes_from_whom_the_judge_trusts_more(
-    distrust: float, is_past: bool, monkeypatch: pytest.MonkeyPatch
+    distrust: float, is_past: bool
 ) -> None:
     curves = {i: {step: i + 1.0 / (step + 1) for step in range(100)} for i in range(6)}
     trials = []
@@ -622,7 +622,9 @@ def test_what_is_expected_comes_from_whom_the_judge_trusts_more(
     past = Analogues([Positions(np.zeros((500, len(SHARES), 3)), np.full(500, -0.7))])
     judge = Judge(past, [StudyDirection.MINIMIZE])
     judge.update(trials)
-    monkeypatch.setattr(judge, "_distrust", lambda: np.full(len(SHARES), distrust))
+    sums = np.ones((3, len(SHARES)))
+    sums[0] = (36.0 * distrust - 25.0) / 11.0  # beside five trials in advance
+    judge._checks = {1: _Check(1, sums)}
     verdict = judge.verdict(trials[-1], trials)
     assert verdict is not None
     assert (verdict.forecast.mean == pytest.approx(-0.7)) == is_past
