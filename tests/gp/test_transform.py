@@ -27,6 +27,22 @@ def test_heavy_tails_of_both_signs_become_normal_quantiles(rng: np.random.Genera
     np.testing.assert_allclose(np.sort(z), norm.ppf((np.arange(101) + 0.5) / 101), atol=1e-12)
 
 
+@pytest.mark.parametrize(("straight", "is_kept"), [(0.8, False), (0.84, False), (0.86, True)])
+def test_losses_of_both_signs_are_kept_where_their_probability_plot_is_straight(
+    straight: float, is_kept: bool
+) -> None:
+    q = norm.ppf((np.arange(201) + 0.5) / 201)
+
+    def tailed(power: float) -> np.ndarray:
+        return np.sign(q) * np.abs(q) ** power
+
+    powers = np.linspace(1.0, 4.0, 3001)
+    found = [np.corrcoef(tailed(power), q)[0, 1] ** 2 for power in powers]
+    y = tailed(powers[np.argmin(np.abs(np.array(found) - straight))])
+    expected = (y - y.mean()) / y.std() if is_kept else q
+    np.testing.assert_allclose(scores(y[:, None], np.zeros(201))[:, 0], expected, atol=1e-9)
+
+
 def test_infeasible_pruned_and_infinite_losses_are_as_bad_as_the_worst() -> None:
     losses = np.array([[1.0], [2.0], [3.0], [-9.0], [INF], [-INF]])
     z = scores(losses, np.array([0.0, 0.0, 0.0, 1.0, 0.0, 0.0]))[:, 0]
