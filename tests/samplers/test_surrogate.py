@@ -1,9 +1,17 @@
-"""The improvement that the Gaussian-process samplers look for."""
+"""The improvement that the Gaussian-process samplers look for, and what is new to them."""
 
 import numpy as np
 import pytest
+from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.trial import TrialState
+from studies import ONE, frozen, new_study, random_sampler
 
-from metatpe.samplers.surrogate import expected_improvement
+from metatpe import Space
+from metatpe.gp.branches import Branches
+from metatpe.samplers.surrogate import expected_improvement, is_new_in
+from metatpe.study.history import History
+from metatpe.study.moment import Moment
+from metatpe.study.record import Plan, system_attributes
 
 REACHED = np.array([[0.0, 1.0], [1.0, 0.0]])
 BEYOND, CERTAIN = np.array([[-1.0, 3.0]]), np.full((1, 2), 1e-3)
@@ -35,3 +43,28 @@ def test_a_constant_that_is_added_to_an_objective_changes_nothing(
         expected_improvement(REACHED, BEYOND)(X, sd),
         rtol=1e-9,
     )
+
+
+def test_new_is_what_differs_from_all_that_was_evaluated_and_that_runs_in_what_it_uses() -> None:
+    space = {
+        "depth": IntDistribution(1, 6),
+        "kind": CategoricalDistribution(("net", "tree")),
+        "width": FloatDistribution(0.0, 1.0),
+    }
+    trees = [{"depth": depth, "kind": "tree"} for depth in (1, 2, 3, 4)]
+    nets = [{"kind": "net", "width": width} for width in (0.1, 0.2, 0.3, 0.4)]
+    done = [frozen(params, 1.0, space=space) for params in (*trees, *nets)]
+    # What runs was planned with a width, which it will not ask for.
+    plan = Plan("acquisition", "no_past", {"depth": 5, "kind": "tree", "width": 0.7})
+    runs = frozen({}, state=TrialState.RUNNING, **system_attributes(plan))
+    asks = frozen({}, state=TrialState.RUNNING)
+    study = new_study(random_sampler(0), ONE, trials=[*done, runs, asks])
+    history, trials = History(study.directions), study.trials
+    history.update(trials)
+    moment = Moment(study, history, trials, trials[-1], Space(space))
+    X = moment.space.encode([{"depth": d, "kind": "tree", "width": 0.9} for d in (4, 5, 6)])
+    branches = Branches.of(moment.space.columns, moment.observations.X, moment.running)
+    assert moment.is_new(X).tolist() == [False, True, True]
+    assert is_new_in(moment, branches)(X).tolist() == [False, False, True]
+    without = Branches.of(moment.space.columns, X[:0], moment.running)  # nothing learned yet
+    assert is_new_in(moment, without)(X).tolist() == [False, True, True]
