@@ -50,6 +50,12 @@ def test_infeasible_pruned_and_infinite_losses_are_as_bad_as_the_worst() -> None
     assert z[5] == z[0]
 
 
+def test_without_a_feasible_number_minus_infinity_is_better_than_the_rest() -> None:
+    losses = np.array([[-INF], [INF], [1.0], [-INF]])
+    z = scores(losses, np.array([0.0, 0.0, 1.0, 1.0]))[:, 0]
+    assert z[0] < z[1] == z[2] == z[3]
+
+
 @pytest.mark.parametrize("losses", [[], [4.0], [2.0, 2.0, 2.0], [INF, INF], [1e308, 1e308]])
 def test_a_constant_objective_is_zero_everywhere(losses: list[float]) -> None:
     y = np.array(losses).reshape(-1, 1)
