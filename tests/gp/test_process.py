@@ -156,6 +156,12 @@ def test_categories_are_all_equally_far_apart_and_a_missing_one_is_in_the_middle
     np.testing.assert_allclose(squared[3, :3], 1 / 3)
 
 
+def test_a_missing_number_stands_in_the_middle_of_its_column() -> None:
+    X = np.full((2, len(MIXED)), 0.1)
+    X[0, :4], X[1, :4] = NAN, 0.5
+    np.testing.assert_array_equal(*ENCODE(X))
+
+
 MANY = Space(
     {
         "choice": CategoricalDistribution([f"c{i}" for i in range(100)]),

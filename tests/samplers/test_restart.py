@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -132,7 +133,8 @@ def test_the_past_is_reversed_where_its_tasks_agree_on_that() -> None:
     assert not is_reversed(np.array([-1.64]))
     assert not is_reversed(np.array([3.0, 3.0]))
     assert not is_reversed(np.zeros(2))
-    assert not is_reversed(np.empty(0))
+    with np.errstate(all="raise"), warnings.catch_warnings(action="error"):
+        assert not is_reversed(np.empty(0))
 
 
 def test_a_restart_goes_on_while_its_configurations_do_better_than_the_others() -> None:
