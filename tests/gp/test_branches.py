@@ -8,7 +8,7 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution, Int
 
 from metatpe import MetaTPESampler, Space, TransferSampler
 from metatpe.baselines import RGPESampler
-from metatpe.gp.branches import Branches
+from metatpe.gp.branches import Branches, _some_of_each
 from metatpe.space import Floats, Mask
 
 UNIT = FloatDistribution(0.0, 1.0)
@@ -212,3 +212,14 @@ def test_a_column_most_of_whose_values_occur_once_tells_nothing(
     X = locked(space.encode([{"kind": kind, "m": 0.5} for kind in "ab"]))
     found = Branches.of(space.columns, locked(space.encode(rows)), X[:0])(X)
     np.testing.assert_array_equal(np.isnan(found[:, 1]), [False, is_told])
+
+
+def test_of_each_branch_so_many_are_known_that_there_are_three_hundred_and_at_least_five() -> None:
+    both = np.repeat([[0.1, NAN], [0.1, 0.2]], [400, 400], axis=0)
+    both[:, 0] = np.arange(800)
+    kept = _some_of_each(both)
+    np.testing.assert_array_equal(kept[:, 0], [*range(250, 400), *range(650, 800)])
+    kinds = np.where(np.arange(64)[:, None] >> np.arange(6) & 1, 0.5, NAN)  # as many as there are
+    X = np.column_stack([np.arange(64 * 9) / 1000, np.tile(kinds, (9, 1))])
+    kept = _some_of_each(X)
+    np.testing.assert_array_equal(kept, X[-300:])

@@ -66,6 +66,11 @@ def test_directions_are_unit_vectors_of_the_positive_part(m: int) -> None:
     np.testing.assert_allclose(np.linalg.norm(directions, axis=1), 1.0)
 
 
+def test_of_two_objectives_64_trade_offs_count() -> None:
+    candidates = Candidates(Past([bowl("past", (0.1, 0.5), (0.9, 0.5))], Space(SQUARE)))
+    np.testing.assert_array_equal(candidates._directions, spread_directions(2, 64))
+
+
 @pytest.mark.parametrize("m", [2, 3, 4])
 def test_the_mean_over_directions_is_the_hypervolume_up_to_a_constant(
     m: int, rng: np.random.Generator

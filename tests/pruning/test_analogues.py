@@ -2,8 +2,6 @@ import numpy as np
 import pytest
 
 from metatpe.pruning.analogues import (
-    _MAX_TRIALS,
-    _N_SHORT,
     Analogues,
     Positions,
     dominates,
@@ -219,11 +217,10 @@ def test_where_ranks_say_nothing_nobody_is_judged() -> None:
 
 
 def test_of_a_long_study_so_many_trials_are_replayed_that_more_would_change_little() -> None:
-    levels = np.random.default_rng(0).random(_MAX_TRIALS + 50)
+    levels = np.random.default_rng(0).random(250)
     orders = replayed(study(levels), np.ones(len(levels), dtype=np.bool_))
     # The first trial of an order has none before it, so it has no position.
-    n_short = _MAX_TRIALS // _N_SHORT
-    expected = [_MAX_TRIALS - 1] * 3 + [_N_SHORT - 1] * n_short
+    expected = [199] * 3 + [19] * 10
     assert [len(order.outcome) for order in orders] == expected
 
 
@@ -232,12 +229,12 @@ def test_positions_among_few_trials_are_counted_once_per_trial() -> None:
     weight = np.concatenate([np.full(len(o.outcome), o.weight) for o in orders])
     size = np.concatenate([np.exp(o.features[:, 0, 2]) - 1.0 for o in orders])
     # 19 of 100 trials have fewer than 20 before them; of five times 20 trials, 95 have.
-    assert weight[size < _N_SHORT - 0.5].sum() == pytest.approx(19.0 + 95.0)
-    assert weight[size > _N_SHORT - 0.5].sum() == pytest.approx(80.0)
+    assert weight[size < 19.5].sum() == pytest.approx(19.0 + 95.0)
+    assert weight[size > 19.5].sum() == pytest.approx(80.0)
 
 
 def test_a_study_of_few_trials_has_no_short_ones() -> None:
-    levels = np.random.default_rng(0).random(_N_SHORT - 1)
+    levels = np.random.default_rng(0).random(19)
     assert len(replayed(study(levels), np.ones(len(levels), dtype=np.bool_))) == 3
 
 
