@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from helpers import MIXED, NAN, random_points
-from optuna.distributions import CategoricalDistribution, FloatDistribution
+from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
 from metatpe import Space
 from metatpe.gp.search import Allowed, Score, _near, candidates, climb
@@ -81,6 +81,52 @@ def test_a_continuous_space_is_climbed_in_nine_rounds_of_ever_smaller_steps(
     climbed(np.full((5, 1), 0.5), columns, score, anywhere, rng)
     widths = [X.std() for X in scored[1:]]
     np.testing.assert_allclose(widths, 0.2 * 0.4 ** np.arange(9), rtol=0.5)
+
+
+def test_from_each_of_the_five_best_four_steps_are_tried_in_each_continuous_coordinate(
+    rng: np.random.Generator,
+) -> None:
+    columns = Space({name: FloatDistribution(0.0, 1.0) for name in "xy"}).columns
+    scored: list[Floats] = []
+
+    def score(X: Floats) -> Floats:
+        scored.append(X)
+        return np.zeros(len(X))
+
+    X, values = np.stack([np.full(9, 0.5), np.arange(9) / 20 + 0.3], axis=1), np.arange(9.0)
+    climb(X, values, columns, score, anywhere, rng)
+    first = scored[0]
+    assert len(first) == 5 * 2 * 4
+    moved_in_x = first[first[:, 0] != 0.5]
+    starts, counts = np.unique(moved_in_x[:, 1], return_counts=True)
+    np.testing.assert_array_equal(starts, X[4:, 1])
+    assert counts.tolist() == [4] * 5
+
+
+def test_on_a_grid_one_and_two_cells_up_and_down_are_tried_and_one_anywhere(
+    rng: np.random.Generator,
+) -> None:
+    columns, scored = Space({"n": IntDistribution(0, 99)}).columns, []
+
+    def score(X: Floats) -> Floats:
+        scored.append(columns.cells(X[:, 0], 0))
+        return -np.arange(1.0, len(X) + 1)
+
+    climb(columns.snap(np.array([[0.505]])), np.zeros(1), columns, score, anywhere, rng)
+    for cells in scored:
+        assert {48, 49, 51, 52} <= {*cells.tolist()}
+        assert len(cells) in (4, 5)
+
+
+def test_of_very_many_choices_sixteen_others_are_tried(rng: np.random.Generator) -> None:
+    columns, scored = Space({"c": CategoricalDistribution(range(100_000))}).columns, []
+
+    def score(X: Floats) -> Floats:
+        scored.append(len(X))
+        return -np.ones(len(X))
+
+    climb(columns.snap(np.array([[0.5]])), np.zeros(1), columns, score, anywhere, rng)
+    assert max(scored) == 16
 
 
 def test_the_whole_of_a_small_space_is_scored(rng: np.random.Generator) -> None:
