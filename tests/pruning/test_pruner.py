@@ -500,6 +500,22 @@ def test_a_trial_is_judged_whenever_it_has_come_a_share_of_its_length_further(
     assert found == [False, False, True, True, False, True, False, True]
 
 
+def test_at_the_last_step_and_beyond_it_a_trial_is_not_judged() -> None:
+    def reported(n: int, state: TrialState, level: float = 0.0) -> FrozenTrial:
+        value = level if state == TrialState.COMPLETE else None
+        curve = {step: level + 1.0 / (step + 1) for step in range(n)}
+        return create_trial(state=state, value=value, intermediate_values=curve)
+
+    trials = [reported(6, TrialState.COMPLETE, float(i)) for i in range(9)]
+    running = [reported(n, TrialState.RUNNING) for n in (4, 6, 7)]
+    for number, trial in enumerate([*trials, *running]):
+        trial.number = number
+    judge = Judge(Analogues([]), [StudyDirection.MINIMIZE])
+    judge.update(trials)
+    found = [judge.verdict(trial, [*trials, trial]) is not None for trial in running]
+    assert found == [True, False, False]
+
+
 def test_a_trial_that_was_stopped_has_no_end_and_no_values_beyond_its_last_report() -> None:
     states = [TrialState.COMPLETE] * 4 + [TrialState.PRUNED, TrialState.RUNNING]
     trials = []
