@@ -23,6 +23,7 @@ from metatpe.pruning.curves import SHARES, Curves, completed, length_of, row_of
 from metatpe.pruning.judge import Judge, Verdict, _Check, _n_own
 from metatpe.pruning.pruner import _has_diverged, _patience, _record_of
 from metatpe.space import Mask
+from metatpe.study.access import as_storage, study_id
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 N_STEPS = 30
@@ -334,6 +335,22 @@ def test_a_study_that_is_resumed_by_another_process_goes_on(
     task = load_tasks(url)[0]
     assert len(task.curves) == n_reports(study)
     assert pruning_history(study)
+
+
+def test_a_study_that_gets_the_number_of_a_deleted_one_is_judged_anew(
+    past: list[Task], tmp_path: Path
+) -> None:
+    storage = as_storage(optuna.storages.RDBStorage(f"sqlite:///{tmp_path / 'studies.db'}"))
+    pruner, stops, numbers = TransferPruner(past), [], set()
+    for own, curve in ((pruner, noise), (pruner, decay), (TransferPruner(past), decay)):
+        sampler = optuna.samplers.RandomSampler(seed=0)
+        study = optuna.create_study(study_name="s", storage=storage, sampler=sampler, pruner=own)
+        numbers.add(study_id(study))
+        run(own, study=study, curve=curve, n_trials=8, n_steps=10)
+        stops.append([(t.number, t.last_step) for t in study.trials])
+        optuna.delete_study(study_name="s", storage=storage)
+    assert len(numbers) == 1
+    assert stops[1] == stops[2] != stops[0]
 
 
 def test_running_trials_of_other_workers_are_compared(past: list[Task]) -> None:
