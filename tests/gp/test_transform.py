@@ -100,6 +100,13 @@ def test_a_deviation_beyond_the_last_loss_counts_on_the_other_side() -> None:
     assert not deviation_on(z, np.full(4, INF), np.ones(4)).any()
 
 
+def test_a_deviation_beside_an_infeasible_loss_counts_on_the_farther_side() -> None:
+    # The best loss has the worst score, because it is infeasible: the scores fall, then they rise.
+    y, z = np.array([0.0, 1.0, 2.0]), np.array([1.0, -1.0, 0.0])
+    np.testing.assert_allclose(deviation_on(z, y, np.array([0.5, 0.5, 0.0])), [1.0, 1.0, 0.0])
+    np.testing.assert_allclose(deviation_on(-z, y, np.array([0.5, 0.5, 0.0])), [1.0, 1.0, 0.0])
+
+
 def test_the_deviation_of_a_huge_loss_does_not_overflow() -> None:
     y, z = np.array([-1.7e308, 0.0, 1.7e308]), np.array([-1.0, 0.0, 1.0])
     with np.errstate(over="raise"):
