@@ -9,7 +9,18 @@ from typing import Any
 import numpy as np
 import pytest
 from optuna.study import Study
-from studies import ONE, SQUARE, TWO, Params, evaluate, new_study, past_study, two_losses
+from studies import (
+    ONE,
+    SQUARE,
+    TWO,
+    Params,
+    evaluate,
+    frozen,
+    new_study,
+    past_study,
+    spread,
+    two_losses,
+)
 
 from metatpe import MetaTPESampler, Space, Task, transfer_history
 from metatpe.past.start import reversed_start
@@ -124,6 +135,23 @@ def test_workers_get_different_configurations_of_the_reversed_past() -> None:
     assert len(given) > 6
     assert len(set(given)) == len(given)
     assert len({str(params) for params in asked}) == 4
+
+
+@pytest.mark.parametrize(("n", "is_restarted"), [(25, True), (26, False)])
+def test_a_restart_begins_within_five_times_the_length_of_the_start(
+    n: int, is_restarted: bool
+) -> None:
+    def bowl(params: Params) -> float:
+        return float((params["x"] - 0.3) ** 2 + (params["y"] - 0.6) ** 2)
+
+    points = spread(60)
+    X = np.array([[p["x"], p["y"]] for p in points])
+    task = Task("past", Space(SQUARE), X, np.array([[bowl(p)] for p in points]))
+    trials = [frozen(params, -bowl(params)) for params in spread(n, 0.05)]
+    study = new_study(MetaTPESampler([task], epsilon=0.0, seed=0), ONE, trials=trials)
+    study.ask(SQUARE)
+    (record,) = transfer_history(study)
+    assert (record.reason == "reversed") == is_restarted
 
 
 def test_the_past_is_reversed_where_its_tasks_agree_on_that() -> None:
