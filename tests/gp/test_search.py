@@ -161,6 +161,17 @@ def test_of_very_many_choices_only_some_are_scored_and_a_good_one_is_kept(
     assert sum(scored) < 2000
 
 
+@pytest.mark.parametrize(("d", "share"), [(20, 2.0 / 20), (2, (0.5 + 1.0 + 1.0) / 3)])
+def test_one_two_or_three_coordinates_are_moved_on_average(
+    d: int, share: float, rng: np.random.Generator
+) -> None:
+    columns = Space({f"x{j}": FloatDistribution(0.0, 1.0) for j in range(d)}).columns
+    moved = _near(columns, np.full((1, d), 0.5), 40_000, rng) != 0.5
+    assert moved.mean() == pytest.approx(share, rel=0.03)
+    # How many differs more from point to point than if all had the same chance.
+    assert moved.sum(axis=1).var() > d * share * (1.0 - share) * 1.1
+
+
 def test_half_of_the_moves_stay_near_and_half_go_anywhere(rng: np.random.Generator) -> None:
     columns = Space({"x": FloatDistribution(0.0, 1.0)}).columns
     moved = _near(columns, np.array([[0.5]]), 40_000, rng)[:, 0]
