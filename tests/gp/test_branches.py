@@ -8,7 +8,7 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution, Int
 
 from metatpe import MetaTPESampler, Space, TransferSampler
 from metatpe.baselines import RGPESampler
-from metatpe.gp.branches import Branches
+from metatpe.gp.branches import Branches, _some_of_each
 from metatpe.space import Floats, Mask
 
 UNIT = FloatDistribution(0.0, 1.0)
@@ -175,3 +175,51 @@ def test_what_each_observation_does_alone_is_no_rule(rng: np.random.Generator) -
     X[rng.permutation(40)[:20], 1] = NAN
     candidates = np.where(np.isnan(X), 0.5, X)
     np.testing.assert_array_equal(Branches.of(space.columns, X, X[:0])(candidates), candidates)
+
+
+@pytest.mark.parametrize(("n_wrong", "is_branch"), [(5, True), (6, False)])
+def test_a_branch_may_be_wrong_for_one_observation_in_twenty(
+    n_wrong: int, is_branch: bool
+) -> None:
+    space = Space({"kind": CategoricalDistribution("ab"), "m": UNIT})
+    rows = [{"kind": "a", "m": 0.1}] * (60 - n_wrong) + [{"kind": "a"}] * n_wrong
+    known = locked(space.encode([*rows, *[{"kind": "b"}] * 40]))
+    X = locked(space.encode([{"kind": kind, "m": 0.5} for kind in "ab"]))
+    found = Branches.of(space.columns, known, X[:0])(X)
+    np.testing.assert_array_equal(np.isnan(found[:, 1]), [False, is_branch])
+
+
+@pytest.mark.parametrize(("n_without", "decides"), [(5, True), (6, False)])
+def test_what_nineteen_in_twenty_observations_use_may_decide(
+    n_without: int, decides: bool
+) -> None:
+    space = Space({"kind": CategoricalDistribution("ab"), "m": UNIT, "x": UNIT})
+    rows = [{"kind": "a", "m": 0.1, "x": 0.5}] * 50 + [{"kind": "b", "x": 0.5}] * (50 - n_without)
+    known = locked(space.encode([*rows, *[{"x": 0.5}] * n_without]))
+    X = locked(space.encode([{"kind": kind, "m": 0.5, "x": 0.5} for kind in "ab"]))
+    found = Branches.of(space.columns, known, X[:0])(X)
+    np.testing.assert_array_equal(np.isnan(found[:, 1]), [False, decides])
+
+
+@pytest.mark.parametrize(("n_alone", "is_told"), [(10, True), (11, False)])
+def test_a_column_most_of_whose_values_occur_once_tells_nothing(
+    n_alone: int, is_told: bool
+) -> None:
+    names = ["a", "b", *map(str, range(n_alone))]
+    space = Space({"kind": CategoricalDistribution(names), "m": UNIT})
+    rows = [{"kind": "a", "m": 0.1}] * 5 + [{"kind": "b"}] * 5
+    rows += [{"kind": name} for name in names[2:]]
+    X = locked(space.encode([{"kind": kind, "m": 0.5} for kind in "ab"]))
+    found = Branches.of(space.columns, locked(space.encode(rows)), X[:0])(X)
+    np.testing.assert_array_equal(np.isnan(found[:, 1]), [False, is_told])
+
+
+def test_of_each_branch_so_many_are_known_that_there_are_three_hundred_and_at_least_five() -> None:
+    both = np.repeat([[0.1, NAN], [0.1, 0.2]], [400, 400], axis=0)
+    both[:, 0] = np.arange(800)
+    kept = _some_of_each(both)
+    np.testing.assert_array_equal(kept[:, 0], [*range(250, 400), *range(650, 800)])
+    kinds = np.where(np.arange(64)[:, None] >> np.arange(6) & 1, 0.5, NAN)  # as many as there are
+    X = np.column_stack([np.arange(64 * 9) / 1000, np.tile(kinds, (9, 1))])
+    kept = _some_of_each(X)
+    np.testing.assert_array_equal(kept, X[-300:])

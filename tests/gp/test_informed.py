@@ -14,7 +14,7 @@ from scipy.spatial.distance import cdist
 from scipy.stats import multivariate_normal, norm
 
 from metatpe.gp.informed import InformedProcess, Settings, _Loss, inform, means
-from metatpe.gp.process import MAX_FITTED, GaussianProcess, Pairs
+from metatpe.gp.process import GaussianProcess, Pairs
 from metatpe.space import Floats
 
 ALL = np.ones(len(MIXED), dtype=np.bool_)
@@ -158,11 +158,11 @@ def test_the_settings_of_a_fit_are_the_most_probable_ones(rng: np.random.Generat
 def test_settings_are_those_of_evenly_chosen_observations_and_all_enter_the_prediction(
     rng: np.random.Generator,
 ) -> None:
-    past, n = some_past(2, rng), 2 * MAX_FITTED
+    past, n = some_past(2, rng), 300
     X, Z = random_points(MIXED.columns, n, rng), ENCODE(random_points(MIXED.columns, 9, rng))
     y, variance = standardised(wave(X) + other(X)), rng.exponential(0.1, size=n)
     process, explained = informed(past, X, y, variance), means(past, ENCODE(X))
-    some = np.round(np.linspace(0, n - 1, MAX_FITTED)).astype(int)
+    some = np.round(np.linspace(0, n - 1, 150)).astype(int)
     pairs, believed = Pairs.of(ENCODE(X[some]), ENCODE.owner, ALL), process.settings.believed
     assert believed == pytest.approx((explained.mean(axis=1).var() + 0.3) ** -0.5)
     rest = y - believed * explained.mean(axis=1)

@@ -15,7 +15,6 @@ from scipy.stats import multivariate_normal, norm
 from metatpe import Space
 from metatpe.gp.kernels import matern
 from metatpe.gp.process import (
-    MAX_FITTED,
     Encoder,
     GaussianProcess,
     Pairs,
@@ -156,6 +155,12 @@ def test_categories_are_all_equally_far_apart_and_a_missing_one_is_in_the_middle
     np.testing.assert_allclose(squared[3, :3], 1 / 3)
 
 
+def test_a_missing_number_stands_in_the_middle_of_its_column() -> None:
+    X = np.full((2, len(MIXED)), 0.1)
+    X[0, :4], X[1, :4] = NAN, 0.5
+    np.testing.assert_array_equal(*ENCODE(X))
+
+
 MANY = Space(
     {
         "choice": CategoricalDistribution([f"c{i}" for i in range(100)]),
@@ -173,6 +178,15 @@ def test_many_categories_are_equally_far_apart_too_without_a_feature_for_each() 
     np.testing.assert_allclose(squared[:3, :3], 1.0 - np.eye(3))
     np.testing.assert_allclose(squared[3], [0.5, 0.5, 0.5, 0.0])
     np.testing.assert_allclose(squared[4], [0.09, 1.09, 1.09, 0.59])
+
+
+@pytest.mark.parametrize(("k", "n_features"), [(64, 64), (65, 2)])
+def test_up_to_64_choices_have_a_feature_each(k: int, n_features: int) -> None:
+    encode = Encoder(Space({"c": CategoricalDistribution([f"c{i}" for i in range(k)])}).columns)
+    x = (np.arange(k) + 0.5)[:, None] / k
+    features = encode(x)
+    assert features.shape == (k, n_features)
+    np.testing.assert_allclose(squared_distances(features, features), 1.0 - np.eye(k), atol=1e-12)
 
 
 def test_a_model_of_many_categories_is_that_of_one_hot_features(rng: np.random.Generator) -> None:
@@ -216,9 +230,9 @@ def test_the_amplitude_is_the_most_probable_one(rng: np.random.Generator) -> Non
 def test_settings_are_those_of_evenly_chosen_observations_and_all_enter_the_prediction(
     rng: np.random.Generator,
 ) -> None:
-    X = random_points(MIXED.columns, 2 * MAX_FITTED + 1, rng)
+    X = random_points(MIXED.columns, 301, rng)
     y = smooth(X) + 0.1 * rng.normal(size=len(X))
-    model, some = fitted(X, y), np.round(np.linspace(0, len(y) - 1, MAX_FITTED)).astype(int)
+    model, some = fitted(X, y), np.round(np.linspace(0, len(y) - 1, 150)).astype(int)
     of_some = fitted(X[some], y[some])
     np.testing.assert_array_equal(model.scale, of_some.scale)
     assert model.noise == of_some.noise

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from helpers import MIXED, NAN, random_points
-from optuna.distributions import CategoricalDistribution, FloatDistribution
+from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
 from metatpe import Space
 from metatpe.gp.search import Allowed, Score, _near, candidates, climb
@@ -72,15 +72,62 @@ def test_a_finite_space_is_climbed_until_nothing_near_is_better(rng: np.random.G
 def test_a_continuous_space_is_climbed_in_nine_rounds_of_ever_smaller_steps(
     rng: np.random.Generator,
 ) -> None:
-    columns, scored = Space({"x": FloatDistribution(0.0, 1.0)}).columns, []
+    columns = Space({f"x{j}": FloatDistribution(0.0, 1.0) for j in range(50)}).columns
+    scored: list[Floats] = []
 
     def score(X: Floats) -> Floats:  # nothing is better than where the search begins
         scored.append(X)
         return np.zeros(len(X))
 
-    climbed(np.full((5, 1), 0.5), columns, score, anywhere, rng)
-    widths = [X.std() for X in scored[1:]]
-    np.testing.assert_allclose(widths, 0.2 * 0.4 ** np.arange(9), rtol=0.5)
+    climbed(np.full((5, 50), 0.5), columns, score, anywhere, rng)
+    widths = [(X[X != 0.5] - 0.5).std() for X in scored[1:]]
+    np.testing.assert_allclose(widths, 0.2 * 0.4 ** np.arange(9), rtol=0.15)
+
+
+def test_from_each_of_the_five_best_four_steps_are_tried_in_each_continuous_coordinate(
+    rng: np.random.Generator,
+) -> None:
+    columns = Space({name: FloatDistribution(0.0, 1.0) for name in "xy"}).columns
+    scored: list[Floats] = []
+
+    def score(X: Floats) -> Floats:
+        scored.append(X)
+        return np.zeros(len(X))
+
+    X, values = np.stack([np.full(9, 0.5), np.arange(9) / 20 + 0.3], axis=1), np.arange(9.0)
+    climb(X, values, columns, score, anywhere, rng)
+    first = scored[0]
+    assert len(first) == 5 * 2 * 4
+    moved_in_x = first[first[:, 0] != 0.5]
+    starts, counts = np.unique(moved_in_x[:, 1], return_counts=True)
+    np.testing.assert_array_equal(starts, X[4:, 1])
+    assert counts.tolist() == [4] * 5
+
+
+def test_on_a_grid_one_and_two_cells_up_and_down_are_tried_and_one_anywhere(
+    rng: np.random.Generator,
+) -> None:
+    columns, scored = Space({"n": IntDistribution(0, 99)}).columns, []
+
+    def score(X: Floats) -> Floats:
+        scored.append(columns.cells(X[:, 0], 0))
+        return -np.arange(1.0, len(X) + 1)
+
+    climb(columns.snap(np.array([[0.505]])), np.zeros(1), columns, score, anywhere, rng)
+    for cells in scored:
+        assert {48, 49, 51, 52} <= {*cells.tolist()}
+        assert len(cells) in (4, 5)
+
+
+def test_of_very_many_choices_sixteen_others_are_tried(rng: np.random.Generator) -> None:
+    columns, scored = Space({"c": CategoricalDistribution(range(100_000))}).columns, []
+
+    def score(X: Floats) -> Floats:
+        scored.append(len(X))
+        return -np.ones(len(X))
+
+    climb(columns.snap(np.array([[0.5]])), np.zeros(1), columns, score, anywhere, rng)
+    assert max(scored) == 16
 
 
 def test_the_whole_of_a_small_space_is_scored(rng: np.random.Generator) -> None:
@@ -113,6 +160,17 @@ def test_of_very_many_choices_only_some_are_scored_and_a_good_one_is_kept(
     assert found[0] == good[0, 0]
     assert abs(found[1] - 0.3) < 0.05
     assert sum(scored) < 2000
+
+
+@pytest.mark.parametrize(("d", "share"), [(20, 2.0 / 20), (2, (0.5 + 1.0 + 1.0) / 3)])
+def test_one_two_or_three_coordinates_are_moved_on_average(
+    d: int, share: float, rng: np.random.Generator
+) -> None:
+    columns = Space({f"x{j}": FloatDistribution(0.0, 1.0) for j in range(d)}).columns
+    moved = _near(columns, np.full((1, d), 0.5), 40_000, rng) != 0.5
+    assert moved.mean() == pytest.approx(share, rel=0.03)
+    # How many differs more from point to point than if all had the same chance.
+    assert moved.sum(axis=1).var() > d * share * (1.0 - share) * 1.1
 
 
 def test_half_of_the_moves_stay_near_and_half_go_anywhere(rng: np.random.Generator) -> None:

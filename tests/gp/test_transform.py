@@ -27,11 +27,33 @@ def test_heavy_tails_of_both_signs_become_normal_quantiles(rng: np.random.Genera
     np.testing.assert_allclose(np.sort(z), norm.ppf((np.arange(101) + 0.5) / 101), atol=1e-12)
 
 
+@pytest.mark.parametrize(("straight", "is_kept"), [(0.8, False), (0.84, False), (0.86, True)])
+def test_losses_of_both_signs_are_kept_where_their_probability_plot_is_straight(
+    straight: float, is_kept: bool
+) -> None:
+    q = norm.ppf((np.arange(201) + 0.5) / 201)
+
+    def tailed(power: float) -> np.ndarray:
+        return np.sign(q) * np.abs(q) ** power
+
+    powers = np.linspace(1.0, 4.0, 3001)
+    found = [np.corrcoef(tailed(power), q)[0, 1] ** 2 for power in powers]
+    y = tailed(powers[np.argmin(np.abs(np.array(found) - straight))])
+    expected = (y - y.mean()) / y.std() if is_kept else q
+    np.testing.assert_allclose(scores(y[:, None], np.zeros(201))[:, 0], expected, atol=1e-9)
+
+
 def test_infeasible_pruned_and_infinite_losses_are_as_bad_as_the_worst() -> None:
     losses = np.array([[1.0], [2.0], [3.0], [-9.0], [INF], [-INF]])
     z = scores(losses, np.array([0.0, 0.0, 0.0, 1.0, 0.0, 0.0]))[:, 0]
     assert z[0] < z[1] < z[2] == z[3] == z[4]
     assert z[5] == z[0]
+
+
+def test_without_a_feasible_number_minus_infinity_is_better_than_the_rest() -> None:
+    losses = np.array([[-INF], [INF], [1.0], [-INF]])
+    z = scores(losses, np.array([0.0, 0.0, 1.0, 1.0]))[:, 0]
+    assert z[0] < z[1] == z[2] == z[3]
 
 
 @pytest.mark.parametrize("losses", [[], [4.0], [2.0, 2.0, 2.0], [INF, INF], [1e308, 1e308]])
@@ -76,6 +98,13 @@ def test_a_deviation_beyond_the_last_loss_counts_on_the_other_side() -> None:
     y, z = np.array([1.0, 2.0, 3.0, INF]), np.array([-1.0, 0.0, 1.0, 1.0])
     np.testing.assert_allclose(deviation_on(z, y, np.array([0.0, 0.5, 1.0, 0.0])), [0, 0.5, 1, 0])
     assert not deviation_on(z, np.full(4, INF), np.ones(4)).any()
+
+
+def test_a_deviation_beside_an_infeasible_loss_counts_on_the_farther_side() -> None:
+    # The best loss has the worst score, because it is infeasible: the scores fall, then they rise.
+    y, z = np.array([0.0, 1.0, 2.0]), np.array([1.0, -1.0, 0.0])
+    np.testing.assert_allclose(deviation_on(z, y, np.array([0.5, 0.5, 0.0])), [1.0, 1.0, 0.0])
+    np.testing.assert_allclose(deviation_on(-z, y, np.array([0.5, 0.5, 0.0])), [1.0, 1.0, 0.0])
 
 
 def test_the_deviation_of_a_huge_loss_does_not_overflow() -> None:

@@ -8,6 +8,7 @@ from helpers import task_of
 from studies import SQUARE
 
 from metatpe import Space, Task, portfolio
+from metatpe.past.portfolio import _served
 
 LINE = Space({"x": SQUARE["x"]})
 
@@ -89,6 +90,21 @@ def test_a_member_that_others_overtake_serves_where_it_reaches_most(
     assert overtaken
     for member in overtaken:
         assert member.serves == (max(member.alone, key=lambda name: member.alone[name]),)
+
+
+@pytest.mark.parametrize(
+    ("share", "alone", "served"),
+    [
+        ([0.5, 0.49, 0.8], [0.0, 1.0, 0.0], ("a", "c")),  # a fair share or more
+        ([0.2, 0.4, 0.3], [0.9, 0.1, 0.2], ("b",)),  # else the largest
+        ([0.1, 0.3, 0.3], [0.9, 0.2, 0.1], ("b",)),  # and of equal ones where it reaches most
+        ([0.0, 0.0, 0.0], [0.1, 0.2, 0.3], ("c",)),
+    ],
+)
+def test_a_member_serves_where_it_has_a_fair_share_or_one_task_at_least(
+    share: list[float], alone: list[float], served: tuple[str, ...]
+) -> None:
+    assert _served("abc", np.array(share), np.array(alone), 0.5) == served
 
 
 def test_a_task_of_which_nothing_has_value_is_reached_as_a_whole() -> None:

@@ -232,6 +232,29 @@ def test_all_kernels_are_looked_at_up_to_a_number_and_a_part_of_more(
     assert np.isinf(some).any()  # most candidates are ruled out by a first look
 
 
+@pytest.mark.parametrize(("n", "is_large"), [(2276, False), (2277, True)])
+def test_of_past_tasks_with_more_than_2048_bad_observations_a_part_is_looked_at(
+    n: int, is_large: bool, rng: np.random.Generator
+) -> None:
+    line = Space({"x": UNIT})
+    past = densities_of([Task("t", line, rng.random((n, 1)), rng.random((n, 1)))], line)
+    assert len(past.tasks[0].bad) == n - 228
+    target, X = target_of(line, 30, 3, rng), rng.random((200, 1))
+    scores = past.score(target, np.full(2, 0.5), X, rng=rng)
+    assert np.isinf(scores).any() == is_large
+
+
+@pytest.mark.parametrize(("n_bad", "is_long"), [(4096, False), (4097, True)])
+def test_beside_more_than_4096_bad_observations_of_the_study_a_part_of_the_past_is_looked_at(
+    n_bad: int, is_long: bool, rng: np.random.Generator
+) -> None:
+    line = Space({"x": UNIT})
+    past = densities_of(random_tasks(2, 20, line, rng), line)
+    target, X = target_of(line, 3 + n_bad, 3, rng), rng.random((200, 1))
+    scores = past.score(target, np.full(3, 1 / 3), X, rng=rng)
+    assert np.isinf(scores).any() == is_long
+
+
 def test_a_pick_by_a_part_of_the_kernels_is_one_of_the_best_by_all(
     rng: np.random.Generator,
 ) -> None:

@@ -6,7 +6,7 @@ from helpers import INF, MIXED, NAN, locked, random_points, task_of, without
 from optuna.distributions import FloatDistribution
 
 from metatpe import Space, Task
-from metatpe.gp.models import MAX_OBSERVATIONS, fit_all
+from metatpe.gp.models import fit_all
 from metatpe.gp.transform import scores
 from metatpe.past import models as models_module
 from metatpe.past.known import Past
@@ -91,7 +91,7 @@ def test_the_best_configurations_come_first_and_are_complete(rng: np.random.Gene
 def test_a_long_task_is_modelled_by_a_part_of_its_observations(rng: np.random.Generator) -> None:
     task = task_of("t", Space({"x": MIXED.distributions["float"]}), 400, lambda X: X[:, 0], rng)
     ((model,),) = Past([task], task.space).models(()).of([0])
-    assert len(model.points) == MAX_OBSERVATIONS
+    assert len(model.points) == 300
 
 
 @pytest.mark.parametrize(("n_whole", "n_modelled"), [(4, 8), (5, 5)])

@@ -138,6 +138,9 @@ def test_of_many_past_tasks_each_gives_fewer_to_the_reserve(rng: np.random.Gener
     assert len(draw([task], 5).configurations) == 5 + 64
     many = [task_of("t", task.space, 100, lambda X: X[:, 0], rng) for _ in range(40)]
     assert len(draw(many, 5).configurations) == 40 * (1 + 16)
+    assert len(draw(many[:10], 5).configurations) == 10 * (5 + 64)
+    assert len(draw(many[:11], 5).configurations) == 11 * (1 + 59)
+    assert len(draw(many[:11], 12).configurations) == 11 * (2 + 59)
 
 
 def test_stored_values_are_handed_out_to_the_last_digit(rng: np.random.Generator) -> None:

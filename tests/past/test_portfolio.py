@@ -24,6 +24,7 @@ from metatpe.past.known import Past
 from metatpe.past.portfolio import (
     Candidates,
     Tried,
+    _candidates,
     agreement,
     greedy,
     order_weights,
@@ -65,6 +66,11 @@ def test_directions_are_unit_vectors_of_the_positive_part(m: int) -> None:
     np.testing.assert_allclose(np.linalg.norm(directions, axis=1), 1.0)
 
 
+def test_of_two_objectives_64_trade_offs_count() -> None:
+    candidates = Candidates(Past([bowl("past", (0.1, 0.5), (0.9, 0.5))], Space(SQUARE)))
+    np.testing.assert_array_equal(candidates._directions, spread_directions(2, 64))
+
+
 @pytest.mark.parametrize("m", [2, 3, 4])
 def test_the_mean_over_directions_is_the_hypervolume_up_to_a_constant(
     m: int, rng: np.random.Generator
@@ -99,6 +105,25 @@ def test_the_choice_ends_where_another_one_adds_nothing() -> None:
     Y = np.array([[[0.0], [0.5], [0.2]], [[0.1], [0.0], [0.1]]])  # losses of two tasks
     assert greedy(Y, np.ones((1, 1)), 3).tolist() == [0, 1]
     assert greedy(Y[:1], np.ones((1, 1)), 3).tolist() == [0]
+
+
+@pytest.mark.parametrize(("gain", "is_taken"), [(0.009, False), (0.011, True)])
+def test_one_that_adds_less_than_a_hundredth_is_not_chosen(gain: float, is_taken: bool) -> None:
+    Y = np.array([[[0.2], [1.0]], [[1.0], [1.0 - 0.8 * gain]]])  # one reaches 0.8 of the value
+    assert greedy(Y, np.ones((1, 1)), 2).tolist() == [0, 1][: 1 + is_taken]
+
+
+def test_the_first_one_is_chosen_even_if_it_adds_nothing() -> None:
+    assert greedy(np.ones((2, 3, 1)), np.ones((1, 1)), 3).tolist() == [0, 1, 2]
+
+
+def test_weights_and_what_was_chosen_before_decide_on_the_gain() -> None:
+    Y = np.array([[[0.0], [0.5], [1.0]], [[1.0], [0.4], [0.0]]])
+    ones = np.ones((1, 1))
+    assert greedy(Y, ones, 1, weights=np.array([3.0, 1.0])).tolist() == [0]
+    assert greedy(Y, ones, 1, weights=np.array([1.0, 3.0])).tolist() == [2]
+    assert greedy(Y, ones, 1, before=np.array([0])).tolist() == [2]
+    assert greedy(Y, ones, 9, before=np.array([1, 1])).tolist() == [0, 2]
 
 
 def test_what_is_taken_in_blocks_is_the_same(
@@ -271,6 +296,48 @@ def test_losses_that_are_infinite_or_all_the_same_are_no_trouble() -> None:
     losses = np.where(X[:, :1] > 0.5, np.inf, 1.0)
     (member,) = portfolio([Task("past", Space(SQUARE), X, losses)], k=1)
     assert member.params["x"] < 0.6
+
+
+@pytest.mark.parametrize(
+    ("n_tasks", "n", "n_candidates"),
+    [(1, 199, 199), (1, 300, 200), (3, 100, 3 * 67), (3, 50, 150), (510, 2, 500)],
+)
+def test_candidates_are_two_hundred_of_the_best_and_at_least_one_of_each_task(
+    n_tasks: int, n: int, n_candidates: int, rng: np.random.Generator
+) -> None:
+    tasks = [Task(f"t{i}", LINE, rng.random((n, 1)), rng.random((n, 1))) for i in range(n_tasks)]
+    X, origins = _candidates(Past(tasks, LINE))
+    assert len(X) == len(origins) == n_candidates
+    for x, (task, row) in zip(X, origins, strict=True):
+        assert task.X[row] == x
+        n_better = np.count_nonzero(task.losses < task.losses[row])
+        assert n_better < -(-200 // n_tasks)
+
+
+def test_what_lost_a_value_is_a_candidate_only_of_a_task_that_has_nothing_else(
+    rng: np.random.Generator,
+) -> None:
+    narrower = Space({"x": FloatDistribution(0.0, 0.5), "y": FloatDistribution(0.0, 1.0)})
+    X = np.array([[0.9, 0.1], [0.2, 0.2], [0.3, 0.3]])
+    losses = np.arange(3.0)[:, None]
+    whole = Task("whole", Space(SQUARE), X, losses)
+    lossy = Task("lossy", Space(SQUARE), X[:1], losses[:1])
+    origins = _candidates(Past([whole, lossy], narrower))[1]
+    assert [(task.name, row) for task, row in origins] == [
+        ("whole", 1),
+        ("whole", 2),
+        ("lossy", 0),
+    ]
+
+
+@pytest.mark.parametrize(("off", "is_known"), [(5e-10, True), (5e-9, False)])
+def test_a_candidate_is_known_again_to_nine_digits(
+    off: float, is_known: bool, rng: np.random.Generator
+) -> None:
+    task = valleys(rng)[0]
+    x = task.configuration(3)["x"] + off
+    found = Candidates(Past([task], LINE))._rows_of([{"x": x}])
+    assert (found != [None]) == is_known
 
 
 # What is refused ---------------------------------------------------------------------------------

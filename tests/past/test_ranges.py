@@ -20,7 +20,7 @@ from optuna.distributions import (
 
 from metatpe import Space, Task
 from metatpe.past.known import Past
-from metatpe.past.ranges import GoodRange, good_ranges, shortest, volume_left, widened
+from metatpe.past.ranges import GoodRange, _good, good_ranges, shortest, volume_left, widened
 from metatpe.space import Floats
 
 UNIT = FloatDistribution(0.0, 1.0)
@@ -217,6 +217,14 @@ def test_a_task_without_a_parameter_does_not_count_for_it() -> None:
 def test_a_single_value_stays_as_it_is() -> None:
     found = ranges_of({"x": UNIT, "fixed": IntDistribution(3, 3)}, [[0.5, 0.5]] * 5)
     assert found["fixed"] == GoodRange(IntDistribution(3, 3), 1.0, 1.0)
+
+
+def test_of_very_many_good_observations_256_say_where_they_are(rng: np.random.Generator) -> None:
+    space = Space({"x": UNIT})
+    (good,) = _good(Past([task_with(space, rng.random((300, 1)).tolist())], space), "x")
+    assert len(good.x) == 256
+    (few,) = _good(Past([task_with(space, rng.random((256, 1)).tolist())], space), "x")
+    assert len(few.x) == 256
 
 
 # Errors

@@ -1,4 +1,5 @@
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import optuna
@@ -59,9 +60,23 @@ def test_curves_go_with_their_observations_into_another_space() -> None:
 
 @pytest.mark.parametrize(
     ("curves", "message"),
-    [([[0.0, 1.0]], "columns row, step and 1 losses"), ([[3.0, 0.0, 1.0]], "rows from 0 to 0")],
+    [
+        ([[0.0, 1.0]], "columns row, step and 1 losses"),
+        ([0.0, 1.0, 2.0], "columns row, step and 1 losses"),
+        *(
+            ([[0.0, 0.0, 1.0], report], "rows from 0 to 1 and whole steps")
+            for report in ([2.0, 0.0, 1.0], [-1.0, 0.0, 1.0], [0.5, 0.0, 1.0], [1.0, 0.5, 1.0])
+        ),
+    ],
 )
-def test_curves_that_do_not_fit_are_refused(curves: list[list[float]], message: str) -> None:
+def test_curves_that_do_not_fit_are_refused(curves: list[Any], message: str) -> None:
     space = Space({"x": FloatDistribution(0.0, 1.0)})
     with pytest.raises(ValueError, match=message):
-        Task("t", space, [[0.5]], [[1.0]], curves=curves)
+        Task("t", space, [[0.5], [0.6]], [[1.0], [2.0]], curves=curves)
+
+
+def test_of_a_report_only_the_row_and_the_step_must_be_whole_and_steps_may_be_negative() -> None:
+    space = Space({"x": FloatDistribution(0.0, 1.0)})
+    curves = [[0.0, -2.0, 0.5], [1.0, 7.0, np.inf]]
+    task = Task("t", space, [[0.5], [0.6]], [[1.0], [2.0]], curves=curves)
+    assert curves_in(task.curves) == {0: {-2: [0.5]}, 1: {7: [np.inf]}}

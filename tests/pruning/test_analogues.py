@@ -2,8 +2,6 @@ import numpy as np
 import pytest
 
 from metatpe.pruning.analogues import (
-    _MAX_TRIALS,
-    _N_SHORT,
     Analogues,
     Positions,
     dominates,
@@ -123,6 +121,56 @@ def test_there_is_no_frame_before_a_trial_has_ended_well() -> None:
     assert frame_of(curves, np.array([2.0])) is None
 
 
+def ended(final: np.ndarray, first: np.ndarray) -> Curves:
+    """Return curves that have these ends and starts, (n, m) each."""
+    return Curves(np.repeat(final[:, None], G, axis=1), first, final, np.full(len(final), G - 1))
+
+
+def test_a_trial_is_measured_from_the_median_start_to_the_third_best_end_of_forty_one(
+    rng: np.random.Generator,
+) -> None:
+    levels = rng.permutation(41)[:, None] * 1.0
+    frame = frame_of(ended(levels, 100.0 + levels), np.array([500.0]))
+    assert frame is not None
+    # The median of the starts from 100 to 140, and of that of the trial itself.
+    assert (frame.target.tolist(), frame.first.tolist()) == ([2.0], [120.5])
+    assert frame.base == pytest.approx(3 / 42)
+
+
+def test_where_fewer_have_ended_than_count_as_the_best_the_worst_of_them_is_the_target() -> None:
+    final = np.full((41, 1), np.inf)
+    final[[7, 20]] = [[4.0], [1.0]]
+    frame = frame_of(ended(final, np.full((41, 1), 9.0)), np.array([9.0]))
+    assert frame is not None
+    assert frame.target.tolist() == [4.0]
+    assert frame.base == pytest.approx(3 / 42)
+
+
+def test_of_several_objectives_the_target_is_the_best_in_each_and_the_front_counts() -> None:
+    final = np.array([[0.0, 2.0], [0.0, 2.0], [2.0, 0.5], [3.0, 3.0], [1.0, np.inf]])
+    frame = frame_of(ended(final, final + 1.0), np.array([4.0, 4.0]))
+    assert frame is not None
+    assert frame.target.tolist() == [0.0, 0.5]
+    assert frame.base == pytest.approx(3 / 6)  # of a point that occurs twice both
+
+
+def test_what_is_expected_is_the_loss_of_that_place_between_target_and_start() -> None:
+    levels = np.array([[1.0], [4.0], [2.0]])
+    frame = frame_of(ended(levels, np.full((3, 1), 5.0)), np.array([5.0]))
+    assert frame is not None
+    for loss in (0.0, 1.0, 1.1, 3.0, 9.0):
+        assert frame.loss(float(frame.phi(np.array([loss]))[0])) == pytest.approx(loss)
+
+
+def test_a_trial_with_one_infinite_loss_does_not_improve_the_front() -> None:
+    final = np.array([[0.0, 2.0], [2.0, 0.0]])
+    frame = frame_of(ended(final, final + 1.0), np.array([3.0, 3.0]))
+    assert frame is not None
+    values = np.ones((G, 2))
+    broken = Row(values, np.array([3.0, 3.0]), np.array([-1.0, np.inf]), G - 1)
+    assert frame.outcome(broken) > 0.0
+
+
 def test_a_trial_that_improves_the_front_is_among_the_best() -> None:
     final = np.array([[0.0, 2.0], [2.0, 0.0]])
     before = Curves(np.repeat(final[:, None], G, axis=1), final + 1.0, final, np.full(2, G - 1))
@@ -169,11 +217,10 @@ def test_where_ranks_say_nothing_nobody_is_judged() -> None:
 
 
 def test_of_a_long_study_so_many_trials_are_replayed_that_more_would_change_little() -> None:
-    levels = np.random.default_rng(0).random(_MAX_TRIALS + 50)
+    levels = np.random.default_rng(0).random(250)
     orders = replayed(study(levels), np.ones(len(levels), dtype=np.bool_))
     # The first trial of an order has none before it, so it has no position.
-    n_short = _MAX_TRIALS // _N_SHORT
-    expected = [_MAX_TRIALS - 1] * 3 + [_N_SHORT - 1] * n_short
+    expected = [199] * 3 + [19] * 10
     assert [len(order.outcome) for order in orders] == expected
 
 
@@ -182,12 +229,12 @@ def test_positions_among_few_trials_are_counted_once_per_trial() -> None:
     weight = np.concatenate([np.full(len(o.outcome), o.weight) for o in orders])
     size = np.concatenate([np.exp(o.features[:, 0, 2]) - 1.0 for o in orders])
     # 19 of 100 trials have fewer than 20 before them; of five times 20 trials, 95 have.
-    assert weight[size < _N_SHORT - 0.5].sum() == pytest.approx(19.0 + 95.0)
-    assert weight[size > _N_SHORT - 0.5].sum() == pytest.approx(80.0)
+    assert weight[size < 19.5].sum() == pytest.approx(19.0 + 95.0)
+    assert weight[size > 19.5].sum() == pytest.approx(80.0)
 
 
 def test_a_study_of_few_trials_has_no_short_ones() -> None:
-    levels = np.random.default_rng(0).random(_N_SHORT - 1)
+    levels = np.random.default_rng(0).random(19)
     assert len(replayed(study(levels), np.ones(len(levels), dtype=np.bool_))) == 3
 
 
@@ -228,3 +275,21 @@ def test_the_fewer_past_trials_the_wider_the_kernels(n: int, wider: float) -> No
     forecast = Analogues([Positions(position, outcome)]).forecast(np.zeros(3), 8, 0.5)
     weight = np.exp(-0.5 * (0.8 / (0.3 * wider)) ** 2)  # of those at the rank 0.8
     assert forecast.mean == pytest.approx(weight / (1.0 + weight))
+
+
+@pytest.mark.parametrize(("feature", "bandwidth"), [(0, 0.3), (1, 0.15), (2, 0.5)])
+def test_rank_progress_and_size_have_kernels_of_their_own_width(
+    feature: int, bandwidth: float
+) -> None:
+    position, outcome = np.zeros((2000, G, 3)), np.zeros(2000)
+    position[:1000, :, feature], outcome[:1000] = 0.4, 1.0
+    forecast = Analogues([Positions(position, outcome)]).forecast(np.zeros(3), 8, 0.5)
+    weight = np.exp(-0.5 * (0.4 / bandwidth) ** 2)
+    assert forecast.mean == pytest.approx(weight / (1.0 + weight))
+
+
+def test_a_trial_among_few_others_has_the_size_of_their_number() -> None:
+    frame = frame_of(study(np.array([0.5, 1.0, 0.7])), np.array([2.0]))
+    assert frame is not None
+    row = Row(np.full((G, 1), 0.6), np.array([2.0]), np.array([np.nan]), G - 1)
+    np.testing.assert_allclose(frame.position(row)[:, 2], np.log(4.0))

@@ -10,11 +10,20 @@ from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from metatpe import Task, TransferPruner, load_tasks, pruning_history, report_values
-from metatpe.pruning.analogues import AHEAD, Analogues, Positions, replayed
-from metatpe.pruning.curves import SHARES, Curves
-from metatpe.pruning.judge import Judge, _Check
-from metatpe.pruning.pruner import _has_diverged, _patience
+from metatpe.pruning.analogues import (
+    AHEAD,
+    Analogues,
+    Forecast,
+    Frame,
+    Positions,
+    frame_of,
+    replayed,
+)
+from metatpe.pruning.curves import SHARES, Curves, completed, length_of, row_of
+from metatpe.pruning.judge import Judge, Verdict, _Check, _n_own
+from metatpe.pruning.pruner import _has_diverged, _patience, _record_of
 from metatpe.space import Mask
+from metatpe.study.access import as_storage, study_id
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 N_STEPS = 30
@@ -99,6 +108,12 @@ def test_as_many_trials_complete_at_the_start_as_were_asked_for(past: list[Task]
     states = [trial.state for trial in run(pruner, n_trials=10).trials]
     assert states[:5] == [TrialState.COMPLETE] * 5
     assert TrialState.PRUNED in states[5:]
+
+
+def test_the_trials_that_check_the_others_are_ten_and_each_time_four_times_as_many() -> None:
+    pruner = TransferPruner(n_startup_trials=3)
+    found = [number for number in range(1000) if pruner._always_completes(number)]
+    assert found == [0, 1, 2, 10, 40, 160, 640]
 
 
 def test_the_threshold_is_smaller_in_the_first_fifth_of_the_length() -> None:
@@ -261,6 +276,19 @@ def test_a_record_says_when_and_why_and_what_was_expected(pruned: optuna.Study) 
         assert abs(actual - record.expected) < 1.5
 
 
+def test_a_record_has_the_chance_and_half_of_what_lies_between_a_deviation_below_and_above() -> (
+    None
+):
+    frame = Frame(Curves(*np.empty((4, 0))), np.array([1.0]), np.array([3.0]), 0.05)
+    verdict = Verdict(0.2, 0.75, 0.05, frame, Forecast(0.2, 0.5, 0.1), 0.4)
+    record = _record_of(7, 4, verdict, [StudyDirection.MAXIMIZE])
+    assert (record.number, record.step, record.reason) == (7, 4, "curve")
+    assert (record.chance, record.base, record.influence) == (pytest.approx(0.01), 0.05, 0.75)
+    low, middle, high = (frame.loss(x) for x in (0.4, 0.5, 0.6))
+    assert record.expected == pytest.approx(-middle)
+    assert record.deviation == pytest.approx((high - low) / 2)
+
+
 def test_a_constant_that_is_added_to_all_losses_is_added_to_what_is_expected_and_no_more(
     past: list[Task], pruned: optuna.Study
 ) -> None:
@@ -307,6 +335,22 @@ def test_a_study_that_is_resumed_by_another_process_goes_on(
     task = load_tasks(url)[0]
     assert len(task.curves) == n_reports(study)
     assert pruning_history(study)
+
+
+def test_a_study_that_gets_the_number_of_a_deleted_one_is_judged_anew(
+    past: list[Task], tmp_path: Path
+) -> None:
+    storage = as_storage(optuna.storages.RDBStorage(f"sqlite:///{tmp_path / 'studies.db'}"))
+    pruner, stops, numbers = TransferPruner(past), [], set()
+    for own, curve in ((pruner, noise), (pruner, decay), (TransferPruner(past), decay)):
+        sampler = optuna.samplers.RandomSampler(seed=0)
+        study = optuna.create_study(study_name="s", storage=storage, sampler=sampler, pruner=own)
+        numbers.add(study_id(study))
+        run(own, study=study, curve=curve, n_trials=8, n_steps=10)
+        stops.append([(t.number, t.last_step) for t in study.trials])
+        optuna.delete_study(study_name="s", storage=storage)
+    assert len(numbers) == 1
+    assert stops[1] == stops[2] != stops[0]
 
 
 def test_running_trials_of_other_workers_are_compared(past: list[Task]) -> None:
@@ -361,6 +405,47 @@ def test_as_many_values_as_objectives_are_reported() -> None:
     trial = two(TransferPruner(), 0).ask()
     with pytest.raises(ValueError, match="2 objectives, but 1 values"):
         report_values(trial, [1.0], 0)
+
+
+def test_steps_begin_at_zero() -> None:
+    study = two(TransferPruner(), 0)
+    trial = study.ask()
+    with pytest.raises(ValueError, match="step must be 0 or more, but is -1"):
+        report_values(trial, [1.0, 2.0], -1)
+    assert report_values(trial, [1.0, 2.0], 0) is False
+    assert Task.from_study(finished(study, trial)).curves.tolist() == [[0.0, 0.0, 1.0, 2.0]]
+
+
+def test_what_was_reported_first_for_a_step_is_kept() -> None:
+    study = two(TransferPruner(), 0)
+    trial = study.ask()
+    for values in ([1.0, 2.0], [3.0, 4.0]):
+        report_values(trial, values, 5)
+    assert Task.from_study(finished(study, trial)).curves.tolist() == [[0.0, 5.0, 1.0, 2.0]]
+
+
+def finished(study: optuna.Study, trial: optuna.Trial) -> optuna.Study:
+    trial.suggest_float("x", 0.0, 1.0)
+    study.tell(trial, [1.0, 1.0])
+    return study
+
+
+def test_past_studies_with_another_number_of_objectives_are_left_out_with_a_warning(
+    past: list[Task], pruned: optuna.Study, caplog: pytest.LogCaptureFixture
+) -> None:
+    other = two(optuna.pruners.NopPruner(), 1)
+    reported(other, 5)
+    study = run(TransferPruner([*past, other]))
+    assert [t.state for t in study.trials] == [t.state for t in pruned.trials]
+    (message,) = [m for m in caplog.messages if "pruning" in m]
+    assert message.startswith("1 past studies with another number of objectives are not used")
+
+
+def test_past_studies_that_all_fit_are_no_reason_for_a_warning(
+    past: list[Task], caplog: pytest.LogCaptureFixture
+) -> None:
+    run(TransferPruner(past), n_trials=3)
+    assert not [m for m in caplog.messages if "pruning" in m]
 
 
 def test_one_objective_can_be_reported_in_the_same_way() -> None:
@@ -430,6 +515,22 @@ def test_a_trial_is_judged_whenever_it_has_come_a_share_of_its_length_further(
     # which each report is a hundredth.
     found = [judge.verdict(trial, [*trials, trial]) is not None for trial in running]
     assert found == [False, False, True, True, False, True, False, True]
+
+
+def test_at_the_last_step_and_beyond_it_a_trial_is_not_judged() -> None:
+    def reported(n: int, state: TrialState, level: float = 0.0) -> FrozenTrial:
+        value = level if state == TrialState.COMPLETE else None
+        curve = {step: level + 1.0 / (step + 1) for step in range(n)}
+        return create_trial(state=state, value=value, intermediate_values=curve)
+
+    trials = [reported(6, TrialState.COMPLETE, float(i)) for i in range(9)]
+    running = [reported(n, TrialState.RUNNING) for n in (4, 6, 7)]
+    for number, trial in enumerate([*trials, *running]):
+        trial.number = number
+    judge = Judge(Analogues([]), [StudyDirection.MINIMIZE])
+    judge.update(trials)
+    found = [judge.verdict(trial, [*trials, trial]) is not None for trial in running]
+    assert found == [True, False, False]
 
 
 def test_a_trial_that_was_stopped_has_no_end_and_no_values_beyond_its_last_report() -> None:
@@ -518,3 +619,74 @@ def test_finished_trials_without_a_report_do_not_count() -> None:
     assert verdicts[1] is not None
     assert verdicts[0].ratio == verdicts[1].ratio
     assert verdicts[0].base == verdicts[1].base
+
+
+def test_the_own_curves_are_read_again_after_a_fifth_more_trials() -> None:
+    found = [_n_own(n) for n in range(19)]
+    assert found == [0] * 5 + [5, 6, 6, 8, 8, 10, 10, 12, 12, 12, 15, 15, 15, 18]
+
+
+def test_of_trials_that_are_equally_long_the_first_says_how_far_reports_are_apart() -> None:
+    trials = []
+    for number, steps in enumerate([range(0, 101, 10), range(0, 101, 5), range(0, 91, 2)]):
+        curve = {step: 1.0 / (step + 1) for step in steps}
+        state = TrialState.COMPLETE
+        trials.append(create_trial(state=state, value=0.0, intermediate_values=curve))
+        trials[-1].number = number
+    for order in ([0, 1, 2], [2, 1, 0]):
+        judge = Judge(Analogues([]), [StudyDirection.MINIMIZE])
+        for n in (1, 2, 3):
+            judge.update([trials[i] for i in sorted(order[:n])])
+        assert judge._length == (0, 100, 10.0)
+
+
+@pytest.mark.parametrize(("distrust", "is_past"), [(1.9, True), (2.1, False)])
+def test_what_is_expected_comes_from_whom_the_judge_trusts_more(
+    distrust: float, is_past: bool
+) -> None:
+    curves = {i: {step: i + 1.0 / (step + 1) for step in range(100)} for i in range(6)}
+    trials = []
+    for i, curve in curves.items():
+        trials.append(create_trial(value=float(i), intermediate_values=curve))
+        trials[-1].number = i
+    part = {step: curves[3][step] for step in range(41)}
+    trials.append(create_trial(state=TrialState.RUNNING, intermediate_values=part))
+    trials[-1].number = 6
+    past = Analogues([Positions(np.zeros((500, len(SHARES), 3)), np.full(500, -0.7))])
+    judge = Judge(past, [StudyDirection.MINIMIZE])
+    judge.update(trials)
+    sums = np.ones((3, len(SHARES)))
+    sums[0] = (36.0 * distrust - 25.0) / 11.0  # beside five trials in advance
+    judge._checks = {1: _Check(1, sums)}
+    verdict = judge.verdict(trials[-1], trials)
+    assert verdict is not None
+    assert (verdict.forecast.mean == pytest.approx(-0.7)) == is_past
+    assert verdict.influence == pytest.approx(1.0 / distrust)
+
+
+@pytest.mark.parametrize(("n_reports", "n_checked"), [(100, 14), (41, 10), (5, 1)])
+def test_the_past_is_checked_at_every_share_whose_later_rank_is_known(
+    n_reports: int, n_checked: int
+) -> None:
+    whole = {step: [1.0 / (step + 1)] for step in range(100)}
+    length = length_of([whole])
+    assert length is not None
+    levels = np.arange(4.0)[:, None]
+    values = np.repeat(levels[:, None], len(SHARES), axis=1)
+    before = Curves(values, levels + 1.0, levels, np.full(4, len(SHARES) - 1))
+    row = row_of({step: [1.5] for step in range(n_reports)}, length)
+    if n_reports == 100:
+        row = completed({step: [1.5] for step in range(n_reports)}, [1.5], length)
+    features = np.zeros((500, len(SHARES), 3))
+    features[:250, :, 0] = 0.2
+    past = Analogues([Positions(features, np.zeros(500))])
+    sums = Judge(past, [StudyDirection.MINIMIZE])._check_past(before, row)
+    is_checked = ~np.isnan(row.values[:, 0]) & (np.arange(len(SHARES)) <= row.reached - AHEAD)
+    np.testing.assert_array_equal(sums[2], is_checked)
+    assert is_checked.sum() == n_checked
+    frame = frame_of(before, row.first)
+    assert frame is not None
+    position = frame.position(row)
+    for g in np.flatnonzero(is_checked).tolist():
+        mean, variance = past.next_rank(position[g], g) or (np.nan, np.nan)
+        assert sums[:2, g].tolist() == [(position[g + AHEAD, 0] - mean) ** 2, variance]

@@ -23,7 +23,6 @@ from metatpe.samplers import meta_tpe
 from metatpe.samplers.densities import TPESteps, judged
 from metatpe.samplers.guards import (
     MIN_GOOD,
-    N_JUDGED,
     Rules,
     chance_of_the_past,
     fewer,
@@ -187,11 +186,11 @@ def test_a_task_that_orders_the_trials_in_reverse_loses_its_weight_and_a_like_on
 
 
 def test_trust_is_measured_on_the_first_observations(rng: np.random.Generator) -> None:
-    X = random_points(MIXED.columns, N_JUDGED + 30, rng)
+    X = random_points(MIXED.columns, 130, rng)
     moment = moment_of(trials_of(X, bowl(X)))
     judged_X, levels = judged(moment, Past([], MIXED).densities(0.1))
-    np.testing.assert_allclose(judged_X, X[:N_JUDGED], atol=1e-9)
-    np.testing.assert_array_equal(np.argsort(levels), np.argsort(bowl(X[:N_JUDGED])))
+    np.testing.assert_allclose(judged_X, X[:100], atol=1e-9)
+    np.testing.assert_array_equal(np.argsort(levels), np.argsort(bowl(X[:100])))
 
 
 def test_uniform_weights_trust_every_task(rng: np.random.Generator) -> None:

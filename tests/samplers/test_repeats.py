@@ -203,6 +203,23 @@ def test_what_another_worker_has_taken_meanwhile_is_not_repeated(
     assert len(planned) == 2
 
 
+def test_after_five_collisions_a_worker_keeps_what_it_has(make: Make) -> None:
+    study = new_study(make(pasts(1, space=GRID)))
+    evaluate(study, 9, space=GRID)
+    planned: list[Plan] = []
+
+    class Unlucky(make.kind):  # type: ignore[name-defined, misc]
+        def _plan(self, moment: Moment) -> Plan:
+            planned.append(super()._plan(moment))
+            assert moment.attempt == len(planned) - 1
+            study.add_trial(frozen(planned[-1].params, [0.5, 0.5], space=GRID))
+            return planned[-1]
+
+    study.sampler = Unlucky(pasts(1, space=GRID), seed=0)
+    assert study.ask(GRID).params == planned[-1].params
+    assert len({str(plan.params) for plan in planned}) == len(planned) == 5
+
+
 def test_of_two_workers_that_choose_the_same_warm_start_one_chooses_again(make: Make) -> None:
     sources = [past_study()]
     study = new_study(make(sources))

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from optuna.study import Study
-from studies import ONE, SQUARE, TWO, Params, evaluate, new_study, past_study, two_losses
+from studies import (
+    ONE,
+    SQUARE,
+    TWO,
+    Params,
+    evaluate,
+    frozen,
+    new_study,
+    past_study,
+    spread,
+    two_losses,
+)
 
 from metatpe import MetaTPESampler, Space, Task, transfer_history
 from metatpe.past.start import reversed_start
@@ -125,6 +137,23 @@ def test_workers_get_different_configurations_of_the_reversed_past() -> None:
     assert len({str(params) for params in asked}) == 4
 
 
+@pytest.mark.parametrize(("n", "is_restarted"), [(25, True), (26, False)])
+def test_a_restart_begins_within_five_times_the_length_of_the_start(
+    n: int, is_restarted: bool
+) -> None:
+    def bowl(params: Params) -> float:
+        return float((params["x"] - 0.3) ** 2 + (params["y"] - 0.6) ** 2)
+
+    points = spread(60)
+    X = np.array([[p["x"], p["y"]] for p in points])
+    task = Task("past", Space(SQUARE), X, np.array([[bowl(p)] for p in points]))
+    trials = [frozen(params, -bowl(params)) for params in spread(n, 0.05)]
+    study = new_study(MetaTPESampler([task], epsilon=0.0, seed=0), ONE, trials=trials)
+    study.ask(SQUARE)
+    (record,) = transfer_history(study)
+    assert (record.reason == "reversed") == is_restarted
+
+
 def test_the_past_is_reversed_where_its_tasks_agree_on_that() -> None:
     assert is_reversed(np.array([-3.0, -3.0, -3.0]))
     assert not is_reversed(np.array([3.0, -3.0, -3.0]))
@@ -132,7 +161,8 @@ def test_the_past_is_reversed_where_its_tasks_agree_on_that() -> None:
     assert not is_reversed(np.array([-1.64]))
     assert not is_reversed(np.array([3.0, 3.0]))
     assert not is_reversed(np.zeros(2))
-    assert not is_reversed(np.empty(0))
+    with np.errstate(all="raise"), warnings.catch_warnings(action="error"):
+        assert not is_reversed(np.empty(0))
 
 
 def test_a_restart_goes_on_while_its_configurations_do_better_than_the_others() -> None:

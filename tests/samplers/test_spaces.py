@@ -71,6 +71,20 @@ ONE_VALUE: dict[str, BaseDistribution] = {
 }
 
 
+@pytest.mark.parametrize("is_given", [False, True])
+def test_a_parameter_of_a_single_value_is_no_part_of_what_is_chosen(
+    make: Make, is_given: bool
+) -> None:
+    space = {**ONE_VALUE, "x": UNIT}
+    sampler = make(search_space=space) if is_given else make()
+    study = new_study(sampler)
+    if not is_given:
+        evaluate(study, 1, space=space, losses=lambda _: [0.0, 0.0])
+    trial = study.ask()
+    frozen = study.get_trials(deepcopy=False)[trial.number]
+    assert sampler.infer_relative_search_space(study, frozen) == {"x": UNIT}
+
+
 @pytest.mark.parametrize("others", [{}, SPACE], ids=["nothing else", "others"])
 @with_and_without
 def test_parameters_with_one_value_get_it(

@@ -43,7 +43,7 @@ from metatpe.gp.informed import inform
 from metatpe.gp.models import Observed
 from metatpe.gp.process import Encoder, squared_distances
 from metatpe.gp.transform import all_scores
-from metatpe.samplers.transfer import MAX_INFORMING, _best_on_its_scale, _plateaus
+from metatpe.samplers.transfer import _best_on_its_scale, _plateaus
 from metatpe.space import Floats
 
 
@@ -398,7 +398,7 @@ def test_of_many_sources_the_one_that_fits_is_among_the_chosen() -> None:
     for record in transfer_history(study):
         assert len(record.weights) == 15
         assert sum(record.weights.values()) == pytest.approx(1.0, abs=1e-5)
-        assert n_informing(record.weights) <= MAX_INFORMING
+        assert n_informing(record.weights) <= 10
         assert record.weights["fits"] > 0.05
 
 
@@ -415,7 +415,7 @@ def test_without_the_rule_all_of_many_sources_inform() -> None:
     sampler.rules = replace(sampler.rules, ten=False)
     study = new_study(sampler, trials=history(8))
     study.ask(SQUARE)
-    assert n_informing(transfer_history(study)[-1].weights) > MAX_INFORMING
+    assert n_informing(transfer_history(study)[-1].weights) > 10
 
 
 def test_many_sources_before_any_observation_are_no_reason_for_a_warning() -> None:

@@ -185,6 +185,19 @@ def test_turns_and_starts_are_read_from_the_plans() -> None:
     assert observed.start.tolist() == [3.0, -1.0, -1.0, -1.0, -1.0]
 
 
+def test_pruned_trials_are_told_from_completed_ones_whatever_they_reported() -> None:
+    pruned = [
+        frozen({"x": 0.1}, state=TrialState.PRUNED, reports=reports)
+        for reports in ({0: 0.0}, {0: 1.0, 4: -2.0}, {})
+    ]
+    study = random_study(trials=[frozen({"x": 0.1}, 0.0), *pruned])
+    observed = read(study).observations(Space(SQUARE), study.trials)
+    expected = [[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [1.0, -4.0, -2.0], [1.0, 1.0, 0.0]]
+    np.testing.assert_array_equal(observed.lateness, expected)
+    assert observed.losses.ravel().tolist() == [0.0, INF, INF, INF]
+    assert not observed.deviation.any()
+
+
 # Whose history it is -----------------------------------------------------------------------------
 
 

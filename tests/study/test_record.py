@@ -115,7 +115,7 @@ def test_what_does_not_fit_is_summed_up_at_the_end() -> None:
     assert listed["rest"] == pytest.approx(left_out, rel=1e-5)
 
 
-@pytest.mark.parametrize("n_letters", [6, 50])
+@pytest.mark.parametrize("n_letters", [6, 50, 265])  # two of the longest fit exactly
 def test_names_are_listed_as_long_as_they_fit_into_a_third_each(n_letters: int) -> None:
     # Of 1,700 characters, for weights, kept parameters and sources; a number takes up to 16.
     names = tuple(f"{i:0{n_letters}}" for i in range(50))

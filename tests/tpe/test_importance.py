@@ -46,6 +46,12 @@ def test_a_flat_marginal_has_no_importance() -> None:
     np.testing.assert_allclose(importances(Parzen(TWO, X), 0.1), 0.0, atol=1e-4)
 
 
+def test_of_very_many_good_observations_256_say_what_matters(rng: np.random.Generator) -> None:
+    good = Parzen(TWO, rng.random((700, 2)) * [0.3, 1.0])
+    expected = importances(good.thinned(256), 0.1)
+    np.testing.assert_array_equal(importances(good, 0.1), expected)
+
+
 def test_a_column_that_no_good_observation_has_is_nan() -> None:
     X = np.array([[0.2, NAN], [0.4, NAN]])
     assert np.isnan(importances(Parzen(TWO, locked(X)), 0.1)).tolist() == [False, True]
