@@ -300,7 +300,7 @@ def test_losses_that_are_infinite_or_all_the_same_are_no_trouble() -> None:
 
 @pytest.mark.parametrize(
     ("n_tasks", "n", "n_candidates"),
-    [(1, 199, 199), (1, 300, 200), (3, 100, 3 * 67), (3, 50, 150), (510, 2, 500)],
+    [(1, 199, 10), (1, 300, 15), (3, 100, 15), (40, 50, 200), (41, 50, 205), (510, 2, 500)],
 )
 def test_candidates_are_two_hundred_of_the_best_and_at_least_one_of_each_task(
     n_tasks: int, n: int, n_candidates: int, rng: np.random.Generator
@@ -311,7 +311,7 @@ def test_candidates_are_two_hundred_of_the_best_and_at_least_one_of_each_task(
     for x, (task, row) in zip(X, origins, strict=True):
         assert task.X[row] == x
         n_better = np.count_nonzero(task.losses < task.losses[row])
-        assert n_better < -(-200 // n_tasks)
+        assert n_better < max(5, n / 20)
 
 
 def test_what_lost_a_value_is_a_candidate_only_of_a_task_that_has_nothing_else(
@@ -335,7 +335,7 @@ def test_a_candidate_is_known_again_to_nine_digits(
     off: float, is_known: bool, rng: np.random.Generator
 ) -> None:
     task = valleys(rng)[0]
-    x = task.configuration(3)["x"] + off
+    x = task.configuration(int(np.argmin(task.losses)))["x"] + off
     found = Candidates(Past([task], LINE))._rows_of([{"x": x}])
     assert (found != [None]) == is_known
 

@@ -78,6 +78,16 @@ def past() -> list[Task]:
     return [Task.from_study(run(nop, seed=10 + i, n_trials=100), name=str(i)) for i in range(5)]
 
 
+def test_past_trials_with_a_single_report_do_not_replace_the_made_up_curves() -> None:
+    small = run(optuna.pruners.NopPruner(), seed=10, n_trials=10)
+    single = optuna.create_study()
+    for trial in run(optuna.pruners.NopPruner(), seed=11, n_trials=500, n_steps=1).trials:
+        single.add_trial(trial)
+    alone, both = (run(TransferPruner(own)) for own in ([small], [small, single]))
+    assert pruning_history(alone)
+    assert pruning_history(both) == pruning_history(alone)
+
+
 @pytest.fixture(scope="module")
 def pruned(past: list[Task]) -> optuna.Study:
     """A study that was pruned with this past; several tests look at it."""

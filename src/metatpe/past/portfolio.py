@@ -365,7 +365,7 @@ def greedy(
             np.maximum(gained, 0.0, out=gained)
             gain += w[block] @ gained.sum(axis=1)
         gain[[*taken, *chosen]] = -1.0
-        if (taken or chosen) and gain.max() < _LEAST_GAIN * float(w @ reached.sum(axis=1)):
+        if gain.max() < _LEAST_GAIN * float(w @ reached.sum(axis=1)):
             break
         chosen.append(int(np.argmax(gain)))
         np.maximum(reached, _values(Y[:, chosen[-1:]], directions)[:, :, 0], out=reached)

@@ -159,9 +159,9 @@ class TransferPruner(BasePruner):
                     "%d past studies with another number of objectives are not used for pruning.",
                     len(self._tasks) - len(tasks),
                 )
-            found = [positions for task in tasks for positions in _positions_of(task)]
-            n_known = sum(np.isfinite(task.losses).all(axis=1).sum() for task in tasks if found)
-            self._cache.pasts[m] = Analogues([*found, *standard_positions(int(n_known))])
+            found = [own for task in tasks for own in _positions_of(task)]
+            made_up = standard_positions(sum(map(_n_curves, tasks)))
+            self._cache.pasts[m] = Analogues([*found, *made_up])
         return self._cache.pasts[m]
 
 
@@ -188,6 +188,12 @@ def _positions_of(task: Task) -> list[Positions]:
         for i, curve in curves.items()
     ]
     return replayed(stacked(rows), np.ones(len(rows), dtype=np.bool_))
+
+
+def _n_curves(task: Task) -> int:
+    """Return how many trials of a past study have a whole curve; one report is none."""
+    is_complete = [bool(np.isfinite(losses).all()) for losses in task.losses]
+    return sum(len(curve) > 1 and is_complete[i] for i, curve in curves_in(task.curves).items())
 
 
 def _patience(share: float) -> float:

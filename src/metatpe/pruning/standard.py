@@ -26,7 +26,7 @@ NOISE = (0.0, 0.01, 0.02, 0.05, 0.1)
 def standard_positions(n_known: int) -> list[Positions]:
     """Return positions of so many made-up studies that there are 500 trials with known ones."""
     n_missing = _N_STUDIES - n_known // _N_TRIALS
-    return [p for i in range(max(0, n_missing)) for p in _made_up(i)]
+    return [p for i in range(n_missing) for p in _made_up(i)]
 
 
 def made_up_losses(index: int) -> Floats:  # (trials, steps)
