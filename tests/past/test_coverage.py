@@ -74,11 +74,11 @@ def test_no_configuration_covers_a_front_of_two_opposed_objectives_alone(
     assert members[-1].together["front"] > members[0].together["front"] + 0.1
 
 
-def test_a_member_that_others_overtake_serves_where_it_reaches_most(
-    rng: np.random.Generator,
-) -> None:
-    tasks = [bowl(name, c, rng) for name, c in (("low", 0.05), ("high", 0.95), ("higher", 1.0))]
+def test_a_member_that_others_overtake_serves_where_it_reaches_most() -> None:
+    x = np.array([[0.0], [0.25], [0.45], [0.75], [1.0]])  # 0.45 is a compromise
+    tasks = [Task(f"best at {c}", LINE, x, (x - c) ** 2) for c in (0.0, 1.0)]
     members = portfolio(tasks, k=6)
+    assert members[0].params["x"] == 0.45
     overtaken = [
         member
         for member in members
