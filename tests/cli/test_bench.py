@@ -284,3 +284,26 @@ def test_every_command_has_help_with_an_example(command: str, tmp_path: Path) ->
     run = bench(command, "--help", cwd=tmp_path)
     assert run.exit_code == 0
     assert f"metatpe bench {command}" in run.stdout.replace("\n", " ")
+
+
+def test_pruners_are_listed_by_what_they_spend(tmp_path: Path) -> None:
+    problem = "taskset-curves/patch32_GRU64_avg_bs128"
+    ran = bench(
+        *("run", "--problem", problem, "--method", "random", "--seeds", "1"),
+        *("--evaluations", "30", "--pruner", "none,median-10,halving-2-4", "--out", "results"),
+        cwd=tmp_path,
+    )
+    if "METATPE_DATA" in ran.output:
+        pytest.skip("set METATPE_DATA to run this: TaskSet is missing")
+    assert ran.exit_code == 0, ran.output
+    rows = json.loads(bench("pruning", "results", "--at", "5,10", "--json", cwd=tmp_path).stdout)
+    assert [row["pruner"] for row in rows] == ["halving-2-4", "median-10", "none"]
+    assert rows[0]["epochs"] < rows[1]["epochs"] < rows[2]["epochs"] == 1.0
+    assert all(0.0 <= row["at 5"] <= 1.0 for row in rows)
+    table = bench("pruning", "results", cwd=tmp_path).stdout
+    assert table.index("halving-2-4") < table.index("median-10") < table.index("none")
+    refused = bench(
+        *("run", "--problem", problem, "--method", "random", "--pruner", "halvin-4"), cwd=tmp_path
+    )
+    assert refused.exit_code != 0
+    assert "unknown pruner 'halvin-4'" in refused.output

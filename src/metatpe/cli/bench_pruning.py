@@ -62,14 +62,17 @@ def pruning(
 def _rows(
     records: Sequence[Record], curves: Sequence[Spending], budgets: Sequence[int]
 ) -> list[dict[str, Any]]:
-    """Return a row per pruner and method; without runs of `none`, a row has fewer columns."""
+    """Return a row per pruner and method, those that spend the least first.
+
+    Without runs of `none`, a row has fewer columns.
+    """
     entries = {(e.pruner, e.method): asdict(e) for e in compare(records, required=False)}
     rows = []
     for curve in curves:
         known = {"pruner": curve.pruner, "method": curve.method, "n_runs": curve.n_runs}
         at = {name: curve.at(n) for name, n in zip(_columns(budgets), budgets, strict=True)}
         rows.append({**known, **entries.get((curve.pruner, curve.method), {}), **at})
-    return rows
+    return sorted(rows, key=lambda row: (row["method"], row.get("epochs", 0.0), row["pruner"]))
 
 
 def _columns(budgets: Sequence[int]) -> list[str]:
