@@ -60,7 +60,8 @@ class _Forgetful(TransferPruner):
 
 
 _Make = Callable[..., BasePruner]
-_MAKERS: Mapping[str, _Make] = {  # name -> its past, and the numbers that may follow the name
+# Each takes the past tasks, and the numbers that may follow the name.
+_MAKERS: Mapping[str, _Make] = {
     "none": lambda past: NopPruner(),
     "transfer": lambda past, percent=50: TransferPruner(past, threshold=percent / 100),
     "transfer-alone": lambda past: TransferPruner(),
@@ -89,7 +90,7 @@ def make_pruner(name: str, past: Sequence[Task]) -> BasePruner:
     Raises:
         ValueError: If there is none of that name, or it does not have so many settings.
     """
-    make, numbers = _understood(name)
+    make, numbers = _parsed(name)
     return make(past, *numbers)
 
 
@@ -98,7 +99,7 @@ def check_pruner(name: str) -> None:
     make_pruner(name, [])
 
 
-def _understood(name: str) -> tuple[_Make, list[int]]:
+def _parsed(name: str) -> tuple[_Make, list[int]]:
     """Return the maker that a name begins with, and the numbers that follow."""
     kind, numbers = name, list[int]()
     while kind not in _MAKERS:
