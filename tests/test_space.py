@@ -453,3 +453,13 @@ def test_a_number_beyond_the_sorted_choices_is_none_of_them() -> None:
     space = Space({"c": CategoricalDistribution([16, 32, 64])})
     assert space.may_have(np.array([[0.0], [2.0], [NAN]])).all()
     assert not space.may_have(np.array([[3.0], [0.5], [-1.0]])).any()
+
+
+@pytest.mark.parametrize(
+    "single",
+    [FloatDistribution(2.0, 2.0), IntDistribution(3, 3), FloatDistribution(1, 1, log=True)],
+)
+def test_a_single_value_lies_in_the_middle(single: FloatDistribution | IntDistribution) -> None:
+    space = Space({"p": single})
+    assert space.encode([{"p": single.low}, {}, {"p": single.low + 1}])[0].tolist() == [0.5]
+    assert np.isnan(space.encode([{}, {"p": single.low + 1}])).all()

@@ -167,3 +167,14 @@ def test_the_part_beyond_a_limit_is_discounted_and_the_rest_is_not() -> None:
     gain += right * np.clip(-1.0 - samples[:, 1], 0.0, None)
     found = Boxes.of(points, np.ones(2)).log_improvement(mean, sd)
     np.testing.assert_allclose(np.exp(found), gain.mean(), rtol=0.01)
+
+
+@pytest.mark.parametrize("n_terms", [1, 7, 100])
+def test_how_many_candidates_are_looked_at_together_changes_nothing(
+    n_terms: int, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    boxes = Boxes.of(rng.random((8, 2)), np.ones(2))
+    mean, sd = rng.random((10, 2)), rng.uniform(0.1, 0.3, (10, 2))
+    together = boxes.log_improvement(mean, sd)
+    monkeypatch.setattr("metatpe.gp.ehvi._MAX_TERMS", n_terms)
+    np.testing.assert_allclose(boxes.log_improvement(mean, sd), together)

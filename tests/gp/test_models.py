@@ -53,3 +53,22 @@ def test_an_observation_without_any_parameter_is_left_out(rng: np.random.Generat
     assert study.losses.tolist() == [[2.0], [3.0]]
     assert study.is_used.tolist() == [True, True]
     assert observed([[1.0], [2.0]], [0.0] * 2, X[:2]).is_used.tolist() == [False, True]
+
+
+def with_deviation(deviation: list[float]) -> Observed:
+    columns, X = Space(SQUARE).columns, np.arange(8).reshape(4, 2) / 8
+    losses, nothing = np.array([[4.0], [1.0], [3.0], [2.0]]), np.empty((0, 2))
+    return Observed.of(
+        columns, Encoder(columns), X, losses, np.zeros(4), nothing, np.array(deviation)
+    )
+
+
+def test_what_was_expected_is_known_in_the_order_of_the_observations() -> None:
+    study = with_deviation([0.5, 0.0, 0.0, 0.1])
+    assert study.losses[:, 0].tolist() == [1.0, 2.0, 3.0, 4.0]
+    assert study.is_seen.tolist() == [True, False, True, False]
+
+
+def test_models_of_other_deviations_are_others() -> None:
+    some, same, other = (with_deviation([0.5, 0.0, 0.0, d]) for d in (0.1, 0.1, 0.2))
+    assert some.key == same.key != other.key

@@ -180,6 +180,22 @@ def test_many_categories_are_equally_far_apart_too_without_a_feature_for_each() 
     np.testing.assert_allclose(squared[4], [0.09, 1.09, 1.09, 0.59])
 
 
+def test_a_length_scale_is_a_hundred_times_the_range_at_most(rng: np.random.Generator) -> None:
+    X = rng.random((150, 3))
+    y = (X[:, 0] - X[:, 0].mean()) / X[:, 0].std()  # a straight line, as smooth as can be
+    found = fit(X, y, np.arange(3), np.ones(3, dtype=np.bool_))
+    assert (1.0 / found.scale).max() == pytest.approx(100.0)
+
+
+def test_a_choice_of_many_is_the_same_after_it_was_scaled_and_back() -> None:
+    scale, features = 0.1, np.array([[k, -1.0] for k in range(1, 101)])
+    once = features * scale
+    again = once / scale * scale / 3.0 * 3.0
+    assert (again != once).any()
+    expected = scale**2 * (1.0 - np.eye(100))
+    np.testing.assert_allclose(squared_distances(once, again), expected, atol=1e-12)
+
+
 @pytest.mark.parametrize(("k", "n_features"), [(64, 64), (65, 2)])
 def test_up_to_64_choices_have_a_feature_each(k: int, n_features: int) -> None:
     encode = Encoder(Space({"c": CategoricalDistribution([f"c{i}" for i in range(k)])}).columns)

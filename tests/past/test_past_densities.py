@@ -297,6 +297,31 @@ def test_fewer_than_two_observations_have_no_order(n: int, rng: np.random.Genera
     assert past.agreement(rng.random((n, 4)), np.zeros(n, dtype=np.int64)).tolist() == [0.0] * 3
 
 
+def test_two_observations_have_an_order(rng: np.random.Generator) -> None:
+    past, X = densities_of(random_tasks(3, 20, CUBE, rng), CUBE), rng.random((2, 4))
+    np.testing.assert_allclose(np.abs(past.agreement(X, np.array([0, 1]))), [1.0] * 3)
+
+
+def test_density_ratios_that_differ_by_rounding_have_equal_ranks(
+    rng: np.random.Generator,
+) -> None:
+    past, x = densities_of(random_tasks(3, 20, CUBE, rng), CUBE), rng.uniform(0.2, 0.8, 4)
+    nearly = np.vstack([x + k * 1e-13 for k in range(5)])
+    far = np.vstack([nearly, rng.random(4)])
+    level = np.array([0, 1, 2, 3, 4, 2])
+    np.testing.assert_allclose(past.agreement(far, level), 0.0, atol=1e-9)
+
+
+def test_other_configurations_with_the_same_levels_are_judged_anew(
+    rng: np.random.Generator,
+) -> None:
+    tasks, level = random_tasks(3, 30, CUBE, rng), np.arange(12)
+    used = densities_of(tasks, CUBE)
+    for X in rng.random((3, 12, 4)):
+        fresh = densities_of(tasks, CUBE)
+        np.testing.assert_array_equal(used.agreement(X, level), fresh.agreement(X, level))
+
+
 @pytest.mark.parametrize("missing", [False, True])
 @of_both_kinds
 def test_many_tasks_are_judged_like_few(
@@ -360,3 +385,12 @@ def test_the_same_configurations_with_other_losses_are_judged_anew(
     np.testing.assert_array_equal(
         past.levels(losses, np.zeros(12), done), 11 - past.levels(-losses, np.zeros(12), done)
     )
+
+
+def test_levels_are_those_of_the_lateness_too(rng: np.random.Generator) -> None:
+    past = densities_of(random_tasks(1, 20, SQUARE, rng), SQUARE)
+    losses, feasible, late = np.full((6, 1), np.inf), np.zeros(6), np.zeros((6, 3))
+    late[:, 0], late[:, 1] = 1.0, np.arange(6)
+    first = past.levels(losses, feasible, late)
+    np.testing.assert_array_equal(past.levels(losses, feasible, late[::-1].copy()), first[::-1])
+    assert first.tolist() == sorted(first.tolist()) != [first[0]] * 6

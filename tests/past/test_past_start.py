@@ -207,6 +207,14 @@ def test_the_best_fraction_of_each_task_is_tried_in_random_order(
     assert top(copy.deepcopy(tasks), fraction) == start
 
 
+def test_a_fraction_that_is_a_whole_number_but_for_rounding_is_that_number(
+    rng: np.random.Generator,
+) -> None:
+    task = task_of("past", MIXED, 100, lambda X: X[:, 0], rng)
+    assert 0.07 * 100 > 7
+    assert top([task], 0.07).n == 7
+
+
 def test_what_several_tasks_have_among_their_best_is_tried_once(rng: np.random.Generator) -> None:
     (task,) = some_tasks(1, rng)
     again = Task("again", task.space, task.X, task.losses, numbers=task.numbers)

@@ -123,6 +123,8 @@ def test_a_log_scale_is_kept_and_bounds_are_rounded_outwards_to_two_digits() -> 
     [
         (FloatDistribution(0, 10), 0.29, 2.8, 6.1),  # of 2.89 and 6.05
         (FloatDistribution(1e-5, 1.0, log=True), 0.058, 2.9e-4, 7.7e-4),  # of 2.92e-4 and 7.67e-4
+        (FloatDistribution(1e-5, 1.0, log=True), 0.5, 2.6e-4, 0.14),
+        (FloatDistribution(1.0, 2.0, log=True), 0.058, 1.2, 1.3),
     ],
 )
 def test_bounds_move_by_no_more_than_a_unit_of_the_second_digit(
@@ -131,6 +133,22 @@ def test_bounds_move_by_no_more_than_a_unit_of_the_second_digit(
     good = [[x] for x in np.linspace(0.31, 0.31 + width, 30)]
     found = ranges_of({"x": distribution}, good)["x"].distribution
     assert found == FloatDistribution(low, high, log=distribution.log)
+
+
+@pytest.mark.parametrize("is_log", [False, True])
+def test_bounds_that_are_rounded_outwards_stay_within_the_range(is_log: bool) -> None:
+    distribution = FloatDistribution(0.1234, 9.8765, log=is_log)
+    everywhere = [[x] for x in np.linspace(0.0, 1.0, 60)]
+    found = ranges_of({"x": distribution}, everywhere, mass=1.0)["x"]
+    assert found.distribution == distribution
+    assert found.volume == 1.0
+
+
+def test_the_bounds_of_a_grid_have_no_more_digits_than_it() -> None:
+    space = {"f": FloatDistribution(0.0, 2.9, step=0.1)}
+    x = Space(space).encode([{"f": 0.5}])[0].tolist()
+    found = ranges_of(space, [x] * 100, mass=0.95)["f"].distribution
+    assert repr(found) == repr(FloatDistribution(0.3, 0.7, step=0.1))
 
 
 def test_whole_numbers_and_steps_stay_on_their_grid() -> None:
@@ -161,6 +179,12 @@ def test_the_most_frequent_choices_are_kept_in_their_order() -> None:
     assert found.volume == 0.5
     everything = ranges_of({"kind": CategoricalDistribution(choices)}, good, mass=1.0)["kind"]
     assert everything.distribution == CategoricalDistribution(("a", "b", "d"))  # c is never good
+
+
+def test_choices_that_have_the_mass_up_to_rounding_are_enough() -> None:
+    choices = CategoricalDistribution("abcdefghij")
+    found = ranges_of({"kind": choices}, [[cell(k, 10)] for k in range(10)], mass=0.9)["kind"]
+    assert found.distribution == CategoricalDistribution("abcdefghi")
 
 
 @pytest.mark.parametrize("kind", sorted(DISTRIBUTIONS))

@@ -234,6 +234,7 @@ def test_what_was_not_used_is_not_lost() -> None:
     narrower = Space({"x": UNIT, "y": FloatDistribution(0, 0.5), "new": UNIT})
     encoded = task.encode_in(narrower)
     assert encoded.is_usable.tolist() == [True, False, False]
+    assert encoded.is_whole.tolist() == [True, False, False]  # the last has nothing to keep
 
 
 def test_a_parameter_that_the_task_lacks_is_missing() -> None:

@@ -571,6 +571,7 @@ def test_the_last_shares_are_distrusted_like_those_before_which_can_be_checked()
     overall = (2 * 20.0 + 5 * 3.0) / (2 * 3.0 + 5 * 3.0)
     expected = (2 * 20.0 + 5 * 3.0 * overall) / (2 * 3.0 + 5 * 3.0)
     np.testing.assert_allclose(judge._distrust()[-AHEAD - 1 :], expected)
+    np.testing.assert_allclose(judge._distrust()[: -AHEAD - 1], overall)
 
 
 def test_a_share_at_which_nothing_was_checked_is_distrusted_as_all_are() -> None:

@@ -83,9 +83,9 @@ def test_new_is_what_differs_from_all_that_was_evaluated_and_that_runs_in_what_i
 
 @pytest.mark.parametrize(
     ("attempt", "has_rule", "n"),
-    [(0, True, 2000), (1, True, 250), (2, True, 62), (1, False, 2000)],
+    [(0, True, 2001), (1, True, 250), (2, True, 62), (1, False, 2001)],
 )
-def test_candidates_are_random_and_near_good_ones_and_fewer_after_collisions(
+def test_candidates_are_random_near_good_ones_or_of_the_past_and_fewer_after_collisions(
     attempt: int, has_rule: bool, n: int, rng: np.random.Generator
 ) -> None:
     trials = [frozen(params, i) for i, params in enumerate(spread(5))]
@@ -109,7 +109,7 @@ def test_candidates_are_random_and_near_good_ones_and_fewer_after_collisions(
         branches=known.branches,
         reached=known.y,
         front=known.front,
-        past_best=np.empty((0, 2)),
+        past_best=np.array([[0.5, 0.5]]),
     )
     x, y = best_configuration(sampler, moment, surrogate, acquisition, rng)
     assert sizes == [n]

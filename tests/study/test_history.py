@@ -124,6 +124,19 @@ def test_a_trial_that_asks_late_does_not_bring_an_older_distribution_back() -> N
     assert history.distributions(study.trials) == {"x": FloatDistribution(0, 2)}
 
 
+def test_a_trial_that_asks_after_the_next_one_has_finished_brings_nothing_older_back() -> None:
+    study = random_study()
+    first, second = study.ask(), study.ask()
+    second.suggest_float("x", 0, 2)
+    study.tell(second, 1.0)
+    history = read(study)
+    first.suggest_float("x", 0, 1)
+    assert history.distributions(study.trials[:1]) == {"x": FloatDistribution(0, 2)}
+    study.tell(first, 1.0)
+    history.update(study.trials)
+    assert history.distributions([]) == {"x": FloatDistribution(0, 2)}
+
+
 def test_an_observation_is_encoded_in_the_space_that_is_asked_for() -> None:
     study = random_study(trials=(frozen({"x": x}, 0.0) for x in (0.25, 0.75)))
     history = read(study)
@@ -148,6 +161,7 @@ def test_the_longest_duration_is_that_of_a_finished_trial() -> None:
     trials = [
         frozen({"x": 0.1}, 0.0, age=30.0),
         frozen({"x": 0.1}, state=TrialState.PRUNED, age=50.0),
+        frozen({"x": 0.1}, 0.0, age=40.0),
         frozen({"x": 0.1}, state=TrialState.RUNNING, age=500.0),
     ]
     longest = read(random_study(trials=trials)).longest

@@ -58,6 +58,13 @@ def test_what_is_added_once_more_is_remembered_as_before() -> None:
     assert seen([a, b, a], [a, b]) == [True, True]
 
 
+def test_what_is_added_once_more_beside_another_branch_hides_nothing() -> None:
+    a, b, other = {"kind": "q", "i": 1}, {"kind": "q", "i": 2}, {"kind": "p"}
+    wanted = [a, b, {"kind": "p", "i": 0}]
+    assert seen([other, a, b, a], wanted) == [True, True, True]
+    assert seen([a, b, other, {"kind": "r"}, other], wanted) == [True, True, True]
+
+
 def test_without_a_parameter_nothing_was_seen() -> None:
     assert seen([{}], [{"kind": "p", "i": 0}]) == [False]
 

@@ -487,6 +487,7 @@ def test_some_centres_stand_for_all(name: str, rng: np.random.Generator) -> None
     assert some.centers.shape == (2000, 1)
     assert some.bandwidth is whole.bandwidth
     np.testing.assert_allclose(pdf(some, points), pdf(whole, points), rtol=0.2)
+    np.testing.assert_allclose(pdf(some.reduced([0]), points), pdf(some, points))
     assert whole.thinned(3000) is whole
 
 
