@@ -34,6 +34,7 @@ from _runs import in_errors, names_of
 from metatpe.bench import get_problem, hypervolume_curve, read_results
 from metatpe.bench.families.taskset import curves as taskset_curves
 from metatpe.bench.figures.style import (
+    base,
     count_axis,
     draw_curve,
     legend_below,
@@ -94,6 +95,9 @@ def draw(found: dict[str, dict[str, Scores]], file: Path) -> None:
         picture, (axes,) = panels(1, len(found), 3.4)
         for axis, (suite, of_method) in zip(axes, found.items(), strict=True):
             lines = method_lines(list(of_method))
+            for method in of_method:
+                if base(method) != method and base(method) in lines:  # they look alike
+                    lines[method] = lines[method]._replace(colour="#D55E00", marker="v")
             for i, (method, own) in enumerate(of_method.items()):
                 scores = np.stack([*own.values()])
                 error = scores.std(axis=0, ddof=1) / np.sqrt(len(scores))
