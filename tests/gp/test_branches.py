@@ -223,3 +223,43 @@ def test_of_each_branch_so_many_are_known_that_there_are_three_hundred_and_at_le
     X = np.column_stack([np.arange(64 * 9) / 1000, np.tile(kinds, (9, 1))])
     kept = _some_of_each(X)
     np.testing.assert_array_equal(kept, X[-300:])
+
+
+def left_out(space: Space, rows: list[dict[str, object]], wanted: list[dict[str, object]]) -> Mask:
+    """Return which of some configurations lose their value of m after these observations."""
+    X = locked(space.encode([{**params, "m": 0.5} for params in wanted]))
+    found = Branches.of(space.columns, locked(space.encode(rows)), X[:0])(X)
+    lost: Mask = np.isnan(found[:, space.names.index("m")])
+    return lost
+
+
+def test_a_column_that_is_wrong_as_often_as_a_constant_guess_tells_nothing() -> None:
+    space = Space({"kind": CategoricalDistribution("abc"), "m": UNIT})
+    # Two do not use m; of the column both of kind b are wrong, and the one of kind c is alone.
+    rows = [{"kind": "a", "m": 0.1}] * 60 + [{"kind": "b", "m": 0.1}, {"kind": "b"}]
+    lost = left_out(space, [*rows, {"kind": "c"}], [{"kind": kind} for kind in "abc"])
+    assert lost.tolist() == [False] * 3
+    lost = left_out(space, [*rows, *[{"kind": "c"}] * 2], [{"kind": kind} for kind in "abc"])
+    assert lost.tolist() == [False, False, True]
+
+
+def test_a_value_that_half_of_its_observations_use_is_kept() -> None:
+    space = Space({"kind": CategoricalDistribution("abc"), "m": UNIT})
+    rows = [{"kind": "a", "m": 0.1}] * 60 + [{"kind": "b"}] * 40
+    halves = [{"kind": "c", "m": 0.1}, {"kind": "c"}]
+    lost = left_out(space, [*rows, *halves], [{"kind": kind} for kind in "abc"])
+    assert lost.tolist() == [False, True, False]
+
+
+def test_of_columns_that_are_never_wrong_the_one_with_fewer_single_values_decides() -> None:
+    space = Space(
+        {
+            "first": CategoricalDistribution("abc"),
+            "m": UNIT,
+            "other": CategoricalDistribution("pq"),
+        }
+    )
+    rows = [{"first": "a", "m": 0.1, "other": "p"}] * 10 + [{"first": "b", "other": "q"}] * 9
+    wanted = [{"first": "a", "other": "q"}, {"first": "b", "other": "p"}]
+    lost = left_out(space, [*rows, {"first": "c", "other": "q"}], wanted)
+    assert lost.tolist() == [True, False]

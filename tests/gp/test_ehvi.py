@@ -122,6 +122,14 @@ def test_hopeless_candidates_still_have_an_order() -> None:
     assert (np.diff(log_ehvi) < 0.0).all()
 
 
+def test_points_that_differ_in_the_last_digits_leave_no_candidate_without_a_value() -> None:
+    # Of two corners so close, the lower one may round to the larger improvement.
+    nearly = 0.5 + np.arange(40) * 2.0**-52
+    boxes = Boxes.of(np.stack([1.0 - np.arange(40) / 40, nearly], axis=1), np.array([2.0, 2.0]))
+    mean = np.stack([np.full(500, 0.5), np.linspace(0.0, 5.0, 500)], axis=1)
+    assert np.isfinite(boxes.log_improvement(mean, np.full((500, 2), 0.3))).all()
+
+
 def test_log_h_is_the_logarithm_where_that_can_be_computed() -> None:
     z = np.linspace(-6.0, 6.0, 50)
     np.testing.assert_allclose(log_h(z), np.log(norm.pdf(z) + z * norm.cdf(z)), rtol=1e-6)

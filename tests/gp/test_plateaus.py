@@ -67,3 +67,8 @@ def test_two_plateaus_have_radii_of_their_own() -> None:
 def test_no_observation_is_no_plateau() -> None:
     plateaus = Plateaus.of(np.empty((0, 1)), np.empty((0, 1)), ONE)
     assert plateaus.hold(column(0.5)).tolist() == [False]
+
+
+def test_what_lies_at_its_border_is_new() -> None:
+    plateaus = Plateaus.of(column(0.0, 1.0, 2.0, 3.0), column(*[1.0] * 4), ONE)
+    assert plateaus.hold(column(5.75, 6.0)).tolist() == [True, False]

@@ -6,7 +6,7 @@ from helpers import MIXED, NAN, random_points
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
 from metatpe import Space
-from metatpe.gp.search import Allowed, Score, _near, candidates, climb
+from metatpe.gp.search import Allowed, Score, _anywhere, _near, candidates, climb
 from metatpe.space import Columns, Floats, Mask
 
 X_NONE = np.empty((0, len(MIXED)))
@@ -117,6 +117,13 @@ def test_on_a_grid_one_and_two_cells_up_and_down_are_tried_and_one_anywhere(
     for cells in scored:
         assert {48, 49, 51, 52} <= {*cells.tolist()}
         assert len(cells) in (4, 5)
+
+
+def test_a_random_step_may_lead_from_each_end_of_a_grid_to_the_other(
+    rng: np.random.Generator,
+) -> None:
+    steps = _anywhere(5, np.zeros(500), rng)
+    assert {*steps.tolist()} == {*range(-4, 5)}
 
 
 def test_of_very_many_choices_sixteen_others_are_tried(rng: np.random.Generator) -> None:

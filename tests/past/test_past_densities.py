@@ -105,6 +105,17 @@ def test_as_published_every_task_is_like_the_study_while_no_column_is_kept(
     assert compared(three, keeps_one=False) == compared(three, keeps_one=True)
 
 
+def test_a_comparison_at_other_points_is_made_anew(rng: np.random.Generator) -> None:
+    tasks, good = random_tasks(3, 40, CUBE, rng), Parzen(CUBE.columns, rng.random((5, 4)))
+    used = densities_of(tasks, CUBE)
+    for n in (50, 400, 50):
+        found, expected = (
+            past.similarities(good, eta=2.5, n_mc_samples=n)[0]
+            for past in (used, densities_of(tasks, CUBE))
+        )
+        np.testing.assert_array_equal(found, expected)
+
+
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> list[Nodes]:
     """The nodes that were made, one entry per group of past tasks."""

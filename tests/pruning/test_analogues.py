@@ -56,6 +56,14 @@ def test_losses_of_any_size_have_a_place_between_target_and_start() -> None:
         assert np.isfinite(losses).all()
 
 
+def test_a_study_that_starts_at_its_target_is_measured_in_parts_of_its_losses() -> None:
+    frame = frame_of(ended(np.full((1, 1), 1000.0), np.full((1, 1), 1000.0)), np.array([1000.0]))
+    assert frame is not None
+    width = 1e-9 * (1.0 + 1000.0)
+    scaled = frame.phi(np.array([1000.0 + 0.2 * width]))
+    np.testing.assert_allclose(scaled, phi(np.array([0.2])), rtol=1e-4)
+
+
 def test_the_position_depends_on_the_order_of_losses_and_not_on_their_unit() -> None:
     rng = np.random.default_rng(0)
     levels = rng.random(20)
@@ -266,6 +274,23 @@ def test_the_rank_that_follows_has_the_mean_and_the_variance_of_the_analogues() 
     assert variance == pytest.approx(np.nanvar(later))
     alone = Analogues([Positions(position[:2], np.zeros(2), 1 / 3)])
     assert alone.next_rank(np.zeros(3), 8) is None  # less than one trial
+
+
+def test_one_trial_is_enough_for_the_rank_that_follows_and_a_part_of_one_for_a_forecast() -> None:
+    position = np.zeros((1, G, 3))
+    position[:, G - 1, 0] = 1.5
+    whole, part = (Analogues([Positions(position, np.array([0.4]), w)]) for w in (1.0, 1 / 3))
+    assert whole.next_rank(np.zeros(3), G - 3) == (1.5, 0.0)
+    assert part.forecast(np.zeros(3), 8, 0.5).mean == pytest.approx(0.4)
+
+
+def test_towards_the_end_the_last_rank_is_the_one_that_follows() -> None:
+    position = np.zeros((2, G, 3))
+    position[:, G - 1, 0], position[:, G - 2, 0] = 1.5, 0.5
+    analogues = Analogues([Positions(position, np.zeros(2))])
+    for column, rank in ((G - 4, 0.5), (G - 3, 1.5), (G - 2, 1.5), (G - 1, 1.5)):
+        here = np.array([position[0, column, 0], 0.0, 0.0])
+        assert analogues.next_rank(here, column) == (rank, 0.0)
 
 
 @pytest.mark.parametrize(("n", "wider"), [(2000, 1.0), (20_000, 1.0), (20, 100 ** (1 / 7))])

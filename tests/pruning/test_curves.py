@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from metatpe.pruning.curves import SHARES, completed, length_of, pruned, row_of
+from metatpe.pruning.curves import SHARES, completed, length_of, pruned, row_of, stacked
 
 
 def line(steps: range, value: float = 1.0) -> dict[int, list[float]]:
@@ -23,6 +23,7 @@ def test_epochs_batches_and_seconds_of_the_same_curve_have_the_same_row() -> Non
 def test_the_length_is_that_of_the_longest_curve_and_unknown_without_two_reports() -> None:
     assert length_of([]) is None
     assert length_of([{3: [1.0]}]) is None
+    assert length_of([{1: [1.0], 5: [1.0]}]) == (1, 5, 4.0)
     assert length_of([line(range(5)), line(range(1, 12))]) == (1, 11, 1.0)
 
 
@@ -77,3 +78,30 @@ def test_a_single_report_is_current_for_as_long_as_it_took() -> None:
     alone = row_of({19: [1.0]}, length)
     assert alone.reached == np.flatnonzero(SHARES < 0.356)[-1]
     assert (alone.values[(SHARES > 0.2) & (SHARES < 0.356)] == 1.0).all()
+
+
+def test_two_reports_say_when_the_next_one_is_due() -> None:
+    length = length_of([{step: [0.0] for step in range(100)}])
+    assert length is not None
+    row = row_of({step: [1.0] for step in (50, 60)}, length)  # the next one at 0.71
+    assert row.reached == np.flatnonzero(SHARES < 0.633)[-1]
+
+
+def test_a_completed_trial_without_a_finite_end_is_behind_all_others() -> None:
+    length = length_of([line(range(10))])
+    assert length is not None
+    for end in (-np.inf, np.nan):
+        row = completed(line(range(5)), [end], length)
+        assert np.isposinf(row.final).all()
+        assert np.isposinf(row.values[-1]).all()
+
+
+def test_a_stopped_trial_is_compared_up_to_where_it_came_and_others_to_the_end() -> None:
+    length = length_of([line(range(100))])
+    assert length is not None
+    rows = [pruned(line(range(n)), length) for n in (1, 2, 3, 40)]
+    reached = [row.reached for row in rows]
+    assert 0 in reached
+    until = stacked([*rows, completed(line(range(40)), [1.0], length)]).until
+    # One that was stopped before the first share has nothing to compare.
+    assert until.tolist() == [*(n if n >= 0 else len(SHARES) - 1 for n in reached), 15]

@@ -561,6 +561,27 @@ def test_a_trial_that_was_stopped_has_no_end_and_no_values_beyond_its_last_repor
     assert SHARES[before.reached[4]] == pytest.approx(0.4, rel=0.26)
 
 
+def test_a_completed_trial_without_a_number_counts_like_one_that_failed() -> None:
+    finals = []
+    for last in (TrialState.COMPLETE, TrialState.FAIL):
+        states = [TrialState.COMPLETE] * 4 + [last, TrialState.RUNNING]
+        trials = []
+        for i, (state, n) in enumerate(zip(states, (100, 100, 100, 100, 41, 65), strict=True)):
+            value = float(i) if state == TrialState.COMPLETE else None
+            curve = {step: i + 1.0 / (step + 1) for step in range(n)}
+            trials.append(create_trial(state=state, value=value, intermediate_values=curve))
+            trials[-1].number = i
+        if last == TrialState.COMPLETE:  # as versions of Optuna stored it that did not check
+            trials[4].values = [np.nan]
+        judge = Judge(Analogues([]), [StudyDirection.MINIMIZE])
+        judge.update(trials)
+        verdict = judge.verdict(trials[-1], trials)
+        assert verdict is not None
+        finals.append(verdict.frame.before.final.ravel())
+        assert SHARES[verdict.frame.before.reached[4]] == pytest.approx(0.4, rel=0.26)
+    np.testing.assert_array_equal(finals[0], finals[1])
+
+
 def test_the_last_shares_are_distrusted_like_those_before_which_can_be_checked() -> None:
     judge = Judge(Analogues([]), [StudyDirection.MINIMIZE])
     sums = np.zeros((3, len(SHARES)))

@@ -28,8 +28,8 @@ from studies import (
     two_losses,
 )
 
-from metatpe import portfolio, transfer_history
-from metatpe.study.record import start_of
+from metatpe import Space, portfolio, transfer_history
+from metatpe.study.record import Plan, start_of, system_attributes
 from samplers.five import LEARNING, Make, learning, pasts
 
 THREE = ("minimize", "minimize", "minimize")
@@ -262,6 +262,21 @@ def test_a_portfolio_has_the_parameters_of_branches_that_the_study_has_not_used(
     assert sorted(seen) == [("a", True), ("b", True)]
 
 
+@learning
+def test_a_warm_start_is_no_repeat_of_a_trial_that_ended_early(make: Make) -> None:
+    points = [{"i": i, "dropped": i / 10} for i in range(4)]
+    space = {"i": SMALL["i"], "dropped": UNIT}
+    trials = [frozen(p, float(p["i"]), space=space) for p in points]
+    source = new_study(random_sampler(0), ONE, trials=trials)
+    # Of the past the study has i alone, and a trial that asked for no more has had its best.
+    whole = frozen({"i": 0, "c": "p"}, 1.0, space=SMALL)
+    early = frozen({"i": 0}, space=SMALL, state=TrialState.PRUNED)
+    study = new_study(make([source], search_space=SMALL), ONE, trials=[whole, early])
+    params = study.ask(SMALL).params
+    assert origins(study)[-1] == "warm_start"
+    assert params["i"] != 0
+
+
 # Trials that run at the same time ----------------------------------------------------------------
 
 
@@ -349,6 +364,27 @@ def test_warm_starts_are_given_out_once_each_under_hyperband(make: Make) -> None
     study.optimize(objective, n_trials=8)
     assert len(set(starts(study))) == len(starts(study)) == 5
     assert len(set(configurations(study))) == 8
+
+
+@learning
+@pytest.mark.parametrize(("attempt", "start"), [(0, 5), (1, 12)])
+def test_after_a_collision_each_trial_has_a_part_of_the_reserve_of_its_own(
+    make: Make, attempt: int, start: int
+) -> None:
+    # The third of five trials; its own configuration and the first of its part are taken.
+    plans = [Plan("warm_start", "best", start=index) for index in (2, 7)]
+    points = past_study(seed=1, n=2).trials
+    done = [
+        frozen(t.params, [0.5, 0.5], space=SPACE, **system_attributes(plan))
+        for t, plan in zip(points, plans, strict=True)
+    ]
+    study = new_study(sampler := make.drawing([past_study(n=40)]), trials=done)
+    asks = frozen({}, state=TrialState.RUNNING)
+    asks.number = 2
+    moment = sampler._moment(study, asks, Space(SPACE), attempt)
+    plan = sampler.first_trials.plan(sampler, moment)
+    assert plan is not None
+    assert plan.start == start
 
 
 # Workers that died -------------------------------------------------------------------------------

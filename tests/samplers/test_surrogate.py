@@ -45,6 +45,14 @@ def test_with_one_objective_what_is_expected_changes_nothing(rng: np.random.Gene
     )
 
 
+def test_before_anything_was_reached_what_is_average_in_the_past_is_to_be_improved(
+    rng: np.random.Generator,
+) -> None:
+    X, sd = rng.normal(size=(20, 2)), np.full((20, 2), 0.5)
+    found = expected_improvement(np.empty((0, 2)), X)(X, sd)
+    np.testing.assert_array_equal(found, expected_improvement(np.zeros((1, 2)), X)(X, sd))
+
+
 def test_a_constant_that_is_added_to_an_objective_changes_nothing(
     rng: np.random.Generator,
 ) -> None:

@@ -43,7 +43,8 @@ from metatpe.gp.informed import inform
 from metatpe.gp.models import Observed
 from metatpe.gp.process import Encoder, squared_distances
 from metatpe.gp.transform import all_scores
-from metatpe.samplers.transfer import _best_on_its_scale, _plateaus
+from metatpe.past.known import Past
+from metatpe.samplers.transfer import _best_on_its_scale, _fitted, _plateaus, _surrogate
 from metatpe.space import Floats
 
 
@@ -484,6 +485,22 @@ def test_another_scale_is_taken_only_if_it_is_clearly_better() -> None:
     assert taken == [few[0][0], few[1][1]]  # fewer than five say nothing
 
 
+def test_of_few_observations_another_scale_has_to_be_better_by_a_larger_margin() -> None:
+    y = np.arange(5.0)
+    first, other = (Scaled(y, np.array(p)) for p in ([0.0, 1, 4, 2, 3], [1.0, 0, 2, 3, 4]))
+    z = [np.arctanh(spearmanr(model.left_out_mean, y)[0]) for model in (first, other)]
+    assert 1.0 / np.sqrt(5) < z[1] - z[0] < 1.0 / np.sqrt(5 - 3)
+    assert _best_on_its_scale([first, other]) is first  # type: ignore[list-item]
+
+
+def test_of_scales_with_hardly_an_observation_out_of_order_the_first_is_taken() -> None:
+    y = np.arange(100.0)
+    nearly = y.copy()
+    nearly[[40, 41]] = nearly[[41, 40]]
+    first, perfect = Scaled(y, nearly), Scaled(y, y)
+    assert _best_on_its_scale([first, perfect]) is first  # type: ignore[list-item]
+
+
 def test_the_distance_on_a_plateau_is_the_mean_of_those_of_all_objectives(
     rng: np.random.Generator,
 ) -> None:
@@ -502,6 +519,76 @@ def test_the_distance_on_a_plateau_is_the_mean_of_those_of_all_objectives(
         np.mean([squared_distances(own, own) for own in scaled], axis=0),
         atol=1e-9,
     )
+
+
+def test_what_was_reached_are_the_feasible_losses_and_what_is_expected_of_running_trials(
+    rng: np.random.Generator,
+) -> None:
+    space, X = Space(SQUARE), rng.random((12, 2))
+    past = Past([], space).models(())
+    violation = np.where(np.arange(12) < 3, 1.0, 0.0)
+    running = np.array([[0.5, 0.5]])
+    study = Observed.of(space.columns, past.encoder, X, X[:, :1], violation, running)
+    nothing = np.arange(0)
+    fitted = _fitted(study, past, nothing)
+    reached = _surrogate(study, past, nothing, fitted).reached
+    assert reached.shape == (9 + 1, 1)
+    np.testing.assert_array_equal(reached[:9], study.y[study.is_valid])
+    np.testing.assert_allclose(reached[9], fitted[0].predict(study.running)[0], atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("violation", "deviation", "is_flat"),
+    [(0.0, 0.0, True), (1.0, 0.0, False), (0.0, 0.1, False)],
+    ids=["seen", "infeasible", "expected"],
+)
+def test_equal_losses_make_a_plateau_where_they_are_feasible_and_were_seen(
+    violation: float, deviation: float, is_flat: bool, rng: np.random.Generator
+) -> None:
+    X, columns = rng.random((20, 2)), Space(SQUARE).columns
+    losses, is_equal = rng.random((20, 1)), np.arange(20) < 4
+    losses[is_equal] = 0.5
+    off = (violation * is_equal, np.empty((0, 2)), deviation * is_equal)
+    study = Observed.of(columns, Encoder(columns), X, losses, *off)
+    models = inform([], study.features, study.scales[0][:1], np.arange(2), study.is_used)
+    assert _plateaus(study, models).hold(study.features).any() == is_flat
+
+
+@pytest.mark.usefixtures("sure")
+def test_of_trials_that_start_before_the_next_result_each_has_the_models_of_its_own_turn() -> None:
+    shared = TransferSampler([past_of(bowl)], seed=0)
+    study, other = (new_study(shared, trials=history(50)) for _ in range(2))
+    for _ in range(6):
+        other.sampler = TransferSampler([past_of(bowl)], seed=0)  # which remembers nothing
+        assert study.ask(SQUARE).params == other.ask(SQUARE).params
+    reasons = {record.reason for record in transfer_history(study)}
+    assert reasons == {"own", "weighed"}
+
+
+def test_a_sampler_of_two_studies_has_models_for_the_objectives_of_each() -> None:
+    past = past_of(bowl)
+    past.set_metric_names(["far", "near"])
+    shared = at_once([past], start="random")
+    suggested = []
+    for names in (["far", "near"], ["near", "far"]):
+        for sampler in (shared, at_once([past], start="random")):
+            study = new_study(sampler, trials=history(6))
+            study.set_metric_names(names)
+            suggested.append(study.ask(SQUARE).params)
+    assert suggested[0] == suggested[1] != suggested[2] == suggested[3]
+
+
+def test_a_sampler_of_two_studies_has_models_for_the_space_of_each() -> None:
+    past = past_of(bowl)
+    shared = at_once([past], start="random")
+    suggested = []
+    for high in (1.0, 2.0):  # the same places in the two spaces, and the same losses
+        wide = {name: FloatDistribution(0.0, high) for name in SQUARE}
+        params = [{name: high * x for name, x in p.items()} for p in spread(6)]
+        trials = [frozen(p, bowl(q), space=wide) for p, q in zip(params, spread(6), strict=True)]
+        for sampler in (shared, at_once([past], start="random")):
+            suggested.append(new_study(sampler, trials=trials).ask(wide).params)
+    assert suggested[0] == suggested[1] != suggested[2] == suggested[3]
 
 
 def test_trials_that_start_before_the_next_result_share_the_fit(

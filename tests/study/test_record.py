@@ -353,3 +353,13 @@ def test_the_name_of_a_study_is_no_study() -> None:
     for history in (transfer_history, pruning_history):
         with pytest.raises(TypeError, match="must be an Optuna study, but is 'new'"):
             history("new")  # type: ignore[operator]
+
+
+def test_hundreds_of_short_parameters_fit_into_the_attributes_of_every_storage() -> None:
+    params = {f"p{i}": i % 10 for i in range(800)}
+    trial = create_trial(value=0.0)
+    trial.system_attrs = written = system_attributes(Plan("acquisition", "own", params))
+    assert longest(written) <= MAX_CHARACTERS
+    plan = read_plan(trial)
+    assert plan is not None
+    assert plan.params == params

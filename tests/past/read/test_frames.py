@@ -552,6 +552,17 @@ def test_a_thousand_texts_may_be_choices(tmp_path: Path) -> None:
     assert task.space.distributions["note"] == CHOICES(texts)
 
 
+def test_numbers_that_stand_long_before_the_first_text_of_a_choice_stay_apart(
+    tmp_path: Path,
+) -> None:
+    rows = [f"{i % 3},{i}" for i in range(500)] + [f"{'ab'[i % 2]},{i}" for i in range(4)]
+    text = "\n".join(["x,error", *rows]) + "\n"
+    task = csv_task(tmp_path, text, params={"x": "choice"})
+    assert task.space.distributions["x"] == CHOICES((0, 1, 2, "a", "b"))
+    found = [params["x"] for params in task.configurations(range(504))]
+    assert found == [*(i % 3 for i in range(500)), "a", "b", "a", "b"]
+
+
 def test_a_column_that_is_text_only_here_and_there_may_be_a_choice(tmp_path: Path) -> None:
     rows = [f"{i % 3},{i}" for i in range(3000)]
     rows[2345] = "auto,1"
