@@ -18,7 +18,7 @@ from studies import answer_of, past_study, start_python
 
 from metatpe import Task
 from metatpe.past.read.frames import Column, _split
-from metatpe.past.read.infer import parse_parameter
+from metatpe.past.read.infer import distribution, parse_parameter
 from metatpe.past.read.suspects import suspects
 from metatpe.space import shown
 
@@ -276,7 +276,7 @@ def test_every_kind_of_column_of_pandas_is_read() -> None:
         ("x,error\n0.1,2\nabc,3\n", r"'x' has numbers, but row 2 has 'abc'; correct it"),
         ("x,error\nabc,2\n0.1,3\n", r"'x' has numbers, but row 1 has 'abc'"),
         ("x,error\r\n1,oops\r\n", r"row 1 has 'oops'\."),
-        ("x,error\n1,\n2,nan\n", r"no row has a value of error"),
+        ("x,error\n1,\n2,nan\n", r"no row has a value of 'error'"),
         ("error\n1\n", r"no column that could be a parameter"),
         ("x,error\ninf,1\n2,1\n", r"'x' must have finite values"),
         ("x,error\n-inf,1\n2,1\n", r"'x' must have finite values"),
@@ -644,3 +644,14 @@ def test_a_parameter_is_described_in_a_word(text: str, found: Any) -> None:
 def test_what_does_not_describe_a_parameter_is_refused(text: str, message: str) -> None:
     with pytest.raises(ValueError, match=rf"{message}.*\.$"):
         parse_parameter(text)
+
+
+def test_names_in_sentences_about_a_table_have_no_control_characters(tmp_path: Path) -> None:
+    name = "\u202eevil\x1b[31m"
+    file = tmp_path / "runs.csv"
+    file.write_text(f"x,{name}\n1,\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"no row has a value of '\\u202eevil\\x1b\[31m'\.$"):
+        Task.from_csv(file, objectives=[name])
+    for low, high, kind in ((1.0, 0.0, "float"), (0.0, np.inf, "int"), (0.0, 1.0, "flot")):
+        with pytest.raises(ValueError, match=r"^\\u202eevil\\x1b\[31m: "):
+            distribution(kind, low, high, name)

@@ -34,6 +34,7 @@ from metatpe.distributions import require_range
 from metatpe.past.read.frames import MAX_CHOICES, Column, value_of
 from metatpe.past.read.suspects import suspects
 from metatpe.space import Floats, Mask, Space
+from metatpe.text import visible
 
 KINDS = ("float", "log", "int", "logint", "choice")
 _LOG_FROM = 1000.0  # largest by smallest value
@@ -74,7 +75,7 @@ def understand(
     if _is_optunas(columns):
         is_run = is_run & _is_complete(columns)
     if not is_run.any():
-        raise ValueError(f"{source}: no row has a value of {' and '.join(objectives)}.")
+        raise ValueError(f"{source}: no row has a value of {' and '.join(map(repr, objectives))}.")
     if not is_run.all():
         n = len(is_run)
         remarks.append(f"{n - int(is_run.sum())} of {n} rows have no result and are left out")
@@ -227,6 +228,7 @@ def distribution(kind: str, low: float, high: float, name: str) -> BaseDistribut
     Raises:
         ValueError: There is no such kind, or the range does not fit it.
     """
+    name = visible(name)
     if kind not in KINDS[:-1]:
         raise ValueError(
             f"{name}: {kind!r} is not a parameter type; the types are {', '.join(KINDS)}."
