@@ -50,6 +50,15 @@ Settings = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="NAME=VALUE", help="A setting of the sampler: `eta=2`."),
 ]
+Pruners = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAMES",
+        help="Pruners, for problems with learning curves. Numbers are settings: `transfer-75` has "
+        "the threshold 0.75; `median-10` and `percentile-25-10` wait for ten steps; `halving-4-3` "
+        "starts at step 4 and keeps a third.",
+    ),
+]
 ChosenScale = Annotated[
     Scale, typer.Option(help="Scale of the hypervolume: as in the paper, or logarithms only.")
 ]
@@ -129,15 +138,7 @@ def run(
     ] = None,
     n_past: Annotated[int, typer.Option(min=2, help="Observations per past task.")] = N_PAST,
     setting: Settings = None,
-    pruner: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAMES",
-            help="Pruners, for problems with learning curves. Numbers are settings: `transfer-75` "
-            "is the threshold 0.75, `median-10` and `percentile-25-10` end with the warm-up, "
-            "`halving-4-3` starts at 4 steps and keeps a third.",
-        ),
-    ] = None,
+    pruner: Pruners = None,
     batch: Annotated[
         int, typer.Option(min=1, help="Configurations asked for before results are told.")
     ] = 1,
