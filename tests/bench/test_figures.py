@@ -24,6 +24,8 @@ from metatpe.bench.figures import (
 from metatpe.bench.figures.attainment import staircase
 from metatpe.bench.figures.datasets import best_rows
 from metatpe.bench.figures.figure import to_csv
+from metatpe.bench.figures.hypervolume import _plan_methods
+from metatpe.bench.figures.style import base, method_lines
 from metatpe.bench.plan import Run
 from metatpe.bench.records import Trace
 
@@ -293,3 +295,9 @@ def test_times_are_measured_and_drawn(tmp_path: Path, monkeypatch: pytest.Monkey
     table = pd.read_csv(numbers)
     assert table["tasks"].tolist() == [2, 2, 1, 3]
     assert (table[["first_seconds", "update_seconds"]] > 0).all(axis=None)
+
+
+def test_all_methods_of_the_figure_of_hypervolumes_look_different() -> None:
+    shown = {base(run.method) for run in _plan_methods("hpolib", [0], quick=False)}
+    looks = [(line.colour, line.dashes, line.marker) for line in method_lines([*shown]).values()]
+    assert len(set(looks)) == len(shown)

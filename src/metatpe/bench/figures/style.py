@@ -54,6 +54,7 @@ FRONT = Line("0.35", (0, (1, 1)), "", 0.9)  # the true front
 METHODS = {
     "meta-tpe": Line("#A63600", _DASHES[0], "o", 2.0),
     "transfer": Line("#7B0F5B", _DASHES[0], "d", 1.7),
+    "transfer-alone": Line("#7B0F5B", _DASHES[4], "d", 1.4),
     "naive-meta-tpe": Line("#E69F00", _DASHES[1], "v"),
     "only-warm-start": Line("0.45", _DASHES[2], "x"),
     "mo-tpe": Line("#0072B2", _DASHES[0], "s", 1.4),
