@@ -31,7 +31,7 @@ from optuna.trial import FrozenTrial
 from metatpe.bench.problems import Problem, get_problem, unknown_name
 from metatpe.bench.records import Record
 from metatpe.past.task import Task
-from metatpe.pruning.analogues import n_best
+from metatpe.pruning.positions import n_best
 from metatpe.pruning.pruner import TransferPruner
 from metatpe.space import Floats
 from metatpe.study.access import set_user_attributes
@@ -63,7 +63,7 @@ _Make = Callable[..., BasePruner]
 # Each takes the past tasks, and the numbers that may follow the name.
 _MAKERS: Mapping[str, _Make] = {
     "none": lambda past: NopPruner(),
-    "transfer": lambda past, percent=50: TransferPruner(past, threshold=percent / 100),
+    "transfer": lambda past, percent=70: TransferPruner(past, threshold=percent / 100),
     "transfer-alone": lambda past: TransferPruner(),
     # What samplers learn from unfinished curves: nothing, and expectations as if they were sure.
     "transfer-silent": lambda past: _Forgetful(past, ("expected", "deviation")),

@@ -7,10 +7,11 @@ are therefore read at the same shares of the length:
 
 with the first and last step and the mean spacing of the longest completed curve. A report belongs
 to the share of the grid that is nearest on the log scale; the last one of a share counts. NaN and
-infinite losses are inf, behind all others.
+infinite losses are inf, behind all others. With one objective, the smallest loss up to each share
+is read as well: a single report may be an outlier, and the smallest one so far is not.
 
-Shapes: values (n, G, m), one row per trial, one column per share in `SHARES`, one layer per
-objective; first and final (n, m).
+Shapes: values and best (n, G, m), one row per trial, one column per share in `SHARES`, one layer
+per objective; first and final (n, m).
 """
 
 from __future__ import annotations
@@ -59,11 +60,11 @@ def as_losses(values: Sequence[Sequence[float]] | Sequence[float]) -> Floats:
     return np.where(np.isfinite(losses), losses, np.inf)
 
 
-@dataclass(frozen=True, eq=False)
-class Row:
+class Row(NamedTuple):
     """One curve on the grid."""
 
     values: Floats  # (G, m), NaN where there is no report
+    best: Floats  # (G, m), the smallest loss so far; of several objectives the values
     first: Floats  # (m,)
     final: Floats  # (m,), NaN where the trial has no end
     reached: int  # the last column that no later report can change, -1 before the first
@@ -75,12 +76,22 @@ def row_of(curve: Curve, length: Length) -> Row:
     shares = length.shares(steps)
     losses = as_losses([curve[step] for step in steps])
     position = np.searchsorted(shares, _UP_TO, side="right") - 1
-    values = np.where((position >= 0)[:, None], losses[np.maximum(position, 0)], np.nan)
     # Up to where the next report is due, the last one is current.
     is_current = shares[-1] + _spacing(shares) > _UP_TO
-    values = np.where(is_current[:, None], values, np.nan)
+    is_known = ((position >= 0) & is_current)[:, None]
+    values, best = (
+        np.where(is_known, each[np.maximum(position, 0)], np.nan)
+        for each in (losses, _best_so_far(losses))
+    )
     reached = int(np.count_nonzero(is_current)) - 1
-    return Row(values, losses[0], np.full(losses.shape[1], np.nan), reached)
+    return Row(values, best, losses[0], np.full(losses.shape[1], np.nan), reached)
+
+
+def _best_so_far(losses: Floats) -> Floats:  # (n, m)
+    """Return the smallest loss up to each report; inf stays where a curve has diverged."""
+    if losses.shape[1] > 1:
+        return losses  # the smallest ones of all objectives may belong to different reports
+    return np.where(np.isinf(losses), losses, np.minimum.accumulate(losses))
 
 
 def _spacing(shares: Floats) -> float:
@@ -93,15 +104,15 @@ def _spacing(shares: Floats) -> float:
 def completed(curve: Curve, final: Sequence[float], length: Length) -> Row:
     """Return the row of a trial that ran to its end: later columns hold its final losses."""
     row, end = row_of(curve, length), as_losses(final)
-    is_after = np.arange(len(SHARES)) > row.reached
-    values = np.where(is_after[:, None], end, row.values)
-    return Row(values, row.first, end, len(SHARES) - 1)
+    is_after = (np.arange(len(SHARES)) > row.reached)[:, None]
+    values, best = (np.where(is_after, end, each) for each in (row.values, row.best))
+    return Row(values, best, row.first, end, len(SHARES) - 1)
 
 
 def pruned(curve: Curve, length: Length) -> Row:
     """Return the row of a trial that was stopped: its final losses are inf."""
     row = row_of(curve, length)
-    return Row(row.values, row.first, np.full(len(row.final), np.inf), row.reached)
+    return Row(row.values, row.best, row.first, np.full(len(row.final), np.inf), row.reached)
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,6 +120,7 @@ class Curves:
     """The rows of a study's trials, in the order of their numbers."""
 
     values: Floats  # (n, G, m)
+    best: Floats  # (n, G, m)
     first: Floats  # (n, m)
     final: Floats  # (n, m)
     reached: Ints  # (n,)
@@ -122,15 +134,27 @@ class Curves:
         is_stopped = np.isposinf(self.final).all(axis=1) & (self.reached >= 0)
         return np.where(is_stopped, self.reached, len(SHARES) - 1)
 
+    def row(self, i: int) -> Row:
+        """Return one of the trials."""
+        reached = int(self.reached[i])
+        return Row(self.values[i], self.best[i], self.first[i], self.final[i], reached)
+
     def take(self, rows: slice | Ints | Mask) -> Curves:
         """Return some of the trials, in this order."""
-        return Curves(self.values[rows], self.first[rows], self.final[rows], self.reached[rows])
+        return Curves(
+            values=self.values[rows],
+            best=self.best[rows],
+            first=self.first[rows],
+            final=self.final[rows],
+            reached=self.reached[rows],
+        )
 
 
 def stacked(rows: Sequence[Row]) -> Curves:
     """Return rows as one."""
     return Curves(
         values=np.stack([row.values for row in rows]),
+        best=np.stack([row.best for row in rows]),
         first=np.stack([row.first for row in rows]),
         final=np.stack([row.final for row in rows]),
         reached=np.array([row.reached for row in rows], dtype=np.int64),
@@ -141,6 +165,7 @@ def joined(one: Curves, other: Curves) -> Curves:
     """Return the rows of both."""
     return Curves(
         values=np.concatenate([one.values, other.values]),
+        best=np.concatenate([one.best, other.best]),
         first=np.concatenate([one.first, other.first]),
         final=np.concatenate([one.final, other.final]),
         reached=np.concatenate([one.reached, other.reached]),

@@ -5,11 +5,13 @@ trials live to show it: that does not depend on which of them are pruned later, 
 With the squared errors r^2 of the study's trials and the variances v that the past expects,
 
     q = max(1, (sum r^2 + 5 v q_all) / (sum v + 5 v))        per column, 5 trials in advance
-    log ratio = log(past ratio) / q + (1 - 1 / q) log(own ratio)
+    ratio = past ratio / q^2 + (1 - 1 / q^2) own ratio
 
 with q_all the same of all columns together, without the factor. So a past whose ranks change less
 than the study's loses its influence, and the study's own finished curves take over. It loses some
-at every share, since where most trials are stopped early, few show how ranks change later.
+at every share, since where most trials are stopped early, few show how ranks change later. As long
+as few trials have finished, the own ratio is near 1: half of the influence is enough to stop only
+trials whose past ratio is small.
 
 All of this follows from the stored trials alone, so that workers decide alike whatever they have
 seen before: a trial is checked against those with smaller numbers, once more when one of these
@@ -28,7 +30,6 @@ import numpy as np
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
-from metatpe.pruning.analogues import AHEAD, Analogues, Forecast, Frame, frame_of, replayed
 from metatpe.pruning.curves import (
     SHARES,
     Curves,
@@ -41,6 +42,8 @@ from metatpe.pruning.curves import (
     row_of,
     stacked,
 )
+from metatpe.pruning.forecast import AHEAD, Forecast, Forecaster
+from metatpe.pruning.positions import Frame, frame_of, replayed
 from metatpe.space import Floats
 from metatpe.study.trials import curve_of, is_counted, losses_of
 
@@ -54,7 +57,7 @@ class Verdict:
     """What is known of a running trial at its last report."""
 
     ratio: float  # chance to end among the best, compared with a new trial
-    influence: float  # of the past, 1 / q
+    influence: float  # of the past, 1 / q^2
     base: float  # chance of a new trial
     frame: Frame
     forecast: Forecast
@@ -64,7 +67,7 @@ class Verdict:
 class Judge:
     """The curves of one study, each finished trial read once."""
 
-    def __init__(self, past: Analogues, directions: Sequence[StudyDirection]) -> None:
+    def __init__(self, past: Forecaster, directions: Sequence[StudyDirection]) -> None:
         self._past = past
         self._directions = tuple(directions)
         self._lengths: dict[int, Length] = {}  # of completed trials
@@ -77,7 +80,7 @@ class Judge:
         self._finished: Curves  # the same, as one; there as soon as there is a row
         self._complete: set[int] = set()
         self._checks: dict[int, _Check] = {}
-        self._own, self._own_numbers = Analogues([]), list[int]()  # and the trials that it is of
+        self._own, self._own_numbers = Forecaster([]), list[int]()  # and the trials that it is of
 
     def update(self, trials: Sequence[FrozenTrial]) -> None:
         """Read what has finished since."""
@@ -143,8 +146,8 @@ class Judge:
             return None
         own = self._own.forecast(features, row.reached, frame.base)
         past = self._past.forecast(features, row.reached, frame.base)
-        influence = float(1.0 / self._distrust()[row.reached])
-        ratio = past.ratio**influence * own.ratio ** (1.0 - influence)
+        influence = float(1.0 / self._distrust()[row.reached] ** 2)
+        ratio = influence * past.ratio + (1.0 - influence) * own.ratio
         forecast = past if influence >= 0.5 else own
         share = float(SHARES[row.reached])
         return Verdict(ratio, influence, frame.base, frame, forecast, share)
@@ -183,7 +186,7 @@ class Judge:
         if numbers[:n] != self._own_numbers:
             self._own_numbers = numbers[:n]
             is_complete = np.array([number in self._complete for number in numbers[:n]])
-            self._own = Analogues(replayed(curves.take(slice(n)), is_complete))
+            self._own = Forecaster(replayed(curves.take(slice(n)), is_complete))
 
     def _check_past(self, before: Curves, row: Row) -> Floats:  # (3, G)
         """Compare a finished trial's ranks with those that the past would have predicted.

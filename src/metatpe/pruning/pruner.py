@@ -2,7 +2,7 @@ r"""`TransferPruner`: Optuna's side of pruning with past learning curves.
 
 At a share s of its length, a trial is stopped if its probability p of ending among the best has
 
-    p / b < threshold * min(1, sqrt(s / 0.2))        b the probability of a new trial
+    p / b < threshold * min(1, s / 0.2)        b the probability of a new trial
 
 Grid columns are evenly spaced in log s, so what it costs to wait for the next one grows with s. At
 first that is next to nothing, and the first reports say the least.
@@ -26,9 +26,10 @@ from optuna.trial import FrozenTrial, Trial, TrialState
 from metatpe.past.curves import curves_in
 from metatpe.past.read.studies import as_tasks
 from metatpe.past.task import Task
-from metatpe.pruning.analogues import Analogues, Positions, replayed
 from metatpe.pruning.curves import completed, length_of, pruned, stacked
+from metatpe.pruning.forecast import Forecaster
 from metatpe.pruning.judge import Judge, Verdict
+from metatpe.pruning.positions import Positions, replayed
 from metatpe.pruning.standard import standard_positions
 from metatpe.recent import Recent
 from metatpe.study.access import set_system_attributes, set_user_attributes, storage_of, study_id
@@ -40,7 +41,7 @@ _MAX_CACHED = 4  # studies of one storage
 _PATIENT_UNTIL = 0.2  # of the length: before, the threshold is smaller
 # Whole curves are what the study's own forecasts are made of. Each costs as much as five or ten
 # trials that are stopped, so there are few, and none among the first.
-_FIRST_CHECK, _CHECK_GROWTH = 10, 4
+_FIRST_CHECK, _CHECK_GROWTH = 10, 10
 
 
 class TransferPruner(BasePruner):
@@ -51,7 +52,7 @@ class TransferPruner(BasePruner):
     at the same share of the length, its recent progress, and the number of trials. Past trials are
     those of past studies and, the worse these predict the study's curves, the study's own.
 
-    The first trial always completes, and so do trials 10, 40, 160, ..., which show whether others
+    The first trial always completes, and so do trials 10, 100, 1000, ..., which show whether others
     are stopped too early. If there are fewer than 500 past curves, synthetic ones that cross often
     are added, so that a study without past curves starts cautiously.
 
@@ -81,7 +82,7 @@ class TransferPruner(BasePruner):
         self,
         sources: Sequence[Study | Task] = (),
         *,
-        threshold: float = 0.5,
+        threshold: float = 0.7,
         n_startup_trials: int = 1,
     ) -> None:
         if not 0.0 <= threshold <= 1.0:
@@ -150,8 +151,8 @@ class TransferPruner(BasePruner):
         m = len(study.directions)
         return judges.get(key, lambda: Judge(self._past(m), study.directions))
 
-    def _past(self, m: int) -> Analogues:
-        """Return the analogues of the sources with so many objectives, or made-up ones."""
+    def _past(self, m: int) -> Forecaster:
+        """Return the forecaster of the sources with so many objectives, or of made-up ones."""
         if m not in self._cache.pasts:
             tasks = [task for task in self._tasks if task.n_objectives == m]
             if len(tasks) < len(self._tasks):
@@ -161,7 +162,7 @@ class TransferPruner(BasePruner):
                 )
             found = [own for task in tasks for own in _positions_of(task)]
             made_up = standard_positions(sum(map(_n_curves, tasks)))
-            self._cache.pasts[m] = Analogues([*found, *made_up])
+            self._cache.pasts[m] = Forecaster([*found, *made_up])
         return self._cache.pasts[m]
 
 
@@ -170,7 +171,7 @@ class _Cache:
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
-        self.pasts: dict[int, Analogues] = {}
+        self.pasts: dict[int, Forecaster] = {}
         self.judges: WeakKeyDictionary[BaseStorage, Recent[Any, Judge]] = WeakKeyDictionary()
 
 
@@ -198,7 +199,7 @@ def _n_curves(task: Task) -> int:
 
 def _patience(share: float) -> float:
     """Return what part of the threshold holds at a share of the length."""
-    return min(1.0, math.sqrt(share / _PATIENT_UNTIL))
+    return min(1.0, share / _PATIENT_UNTIL)
 
 
 def _has_diverged(curve: dict[int, list[float]]) -> bool:

@@ -15,8 +15,8 @@ from functools import cache
 
 import numpy as np
 
-from metatpe.pruning.analogues import Positions, replayed
 from metatpe.pruning.curves import completed, length_of, stacked
+from metatpe.pruning.positions import Positions, replayed
 from metatpe.space import Floats
 
 _N_STUDIES, _N_TRIALS, _N_STEPS = 5, 100, 50

@@ -16,7 +16,7 @@ import numpy as np
 from optuna.trial import FrozenTrial, TrialState
 
 from metatpe import viz
-from metatpe.pruning.analogues import BEST_SHARE
+from metatpe.pruning.positions import BEST_SHARE
 from metatpe.report.blocks import Block, Plot, Table, Text
 from metatpe.report.facts import Facts
 from metatpe.study.stops import PruningRecord, stop_of

@@ -1,36 +1,31 @@
-r"""What became of past trials that stood where a trial stands now.
+r"""Where a trial stands among the trials before it, and how past trials ended that stood there.
 
 A trial of a study that has reached a share of its length has the position
 
     rank       logit((n_better + 1/2) / (n + 1)), n_better of the n trials before it that have a
                smaller loss at this share; a tie counts one half
-    progress   phi(u at half the share) - phi(u),   u = (loss - target) / (first - target)
+    best       the same for the smallest losses so far
+    progress   phi(u at half the share) - phi(u) of the smallest losses so far,
+               u = (loss - target) / (first - target)
     size       log(n + 1)
 
 where `target` is the k-th smallest final loss before it, k = ceil(n / 20), and `first` the median
 loss of the first reports. phi is asinh(u / 0.05), clipped: fine near the target, coarse where
 losses reach 1e18. The outcome of a trial is phi(u) of its final loss; where it is negative, the
-trial is among the best. With several objectives, "smaller" is "dominates", the best are those that
-no earlier trial dominates, and progress is the mean over the objectives.
+trial is among the best. A new trial is with probability b = k / (n + 1). With several objectives,
+"smaller" is "dominates", the best are those that no earlier trial dominates, the smallest loss so
+far is the present one, and progress is the mean over the objectives.
 
 Each past study gives positions with known outcomes: its trials are replayed in three orders, and
 once more as many short studies of 20 trials. One long replay has only 20 positions with fewer than
-20 trials before, the short ones have as many as there are trials. With kernel weights w_j of these
-positions for a new one, counted in trials,
+20 trials before, the short ones have as many as there are trials.
 
-    p = (sum_j w_j [outcome_j < 0] + 1) / (sum_j w_j + 1 / b),   b = k / (n + 1)
-
-is the probability of ending among the best, and p / b how it compares with a new trial. One
-success is added, at the base rate b: a position with few analogues is not judged.
-
-Shapes: features (n, G, 3), outcome (n,).
+Shapes: features (n, G, 4), outcome and base (n,).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -38,14 +33,10 @@ from metatpe.pruning.curves import HALF, SHARES, Curves, Row
 from metatpe.space import Floats, Ints, Mask
 
 BEST_SHARE = 0.05
-AHEAD = 2  # columns; how far a position is followed to see whether past studies predict it
+N_FEATURES = 4
 _DELTA = 0.05
 _UNIT = float(np.arcsinh(1.0 / _DELTA))
 _LOW, _HIGH = -1.0, 2.0  # u is clipped to this range
-_BANDWIDTHS: Floats = np.array([0.3, 0.15, 0.5])  # rank, progress, size, with 1,000 past trials
-# Each counts twice, in long and in short studies. Fewer have wider kernels: the bandwidth falls as
-# n^(-1/7) in three dimensions.
-_N_PAST = 2000
 _WORST_RANK = 2.0  # the worst eighth is one: so few trials are the very last that none compare
 _N_ORDERS = 3
 _N_SHORT = 20  # trials of a short study
@@ -94,20 +85,17 @@ class Frame:
             half = target + np.sinh(x * _UNIT) * _DELTA * (first - target)
         return float(2.0 * np.clip(half, -0.5 * _LARGEST, 0.5 * _LARGEST))
 
-    def position(self, row: Row) -> Floats:  # (G, 3), NaN where there is no value
+    def position(self, row: Row) -> Floats:  # (G, 4), NaN where there is no value
         """Return where a trial stands at each share."""
-        values, until = self.before.values, self.before.until
-        is_known = np.asarray(~np.isnan(values).any(axis=-1), dtype=np.float64)
-        n = _carried(is_known, until).sum(axis=0)
-        n_better = _carried(dominates(values, row.values), until).sum(axis=0)
-        share = (n_better + 0.5) / (n + 1.0)
-        scaled = self.phi(row.values).mean(axis=-1)
+        before = self.before
+        rank = _rank(before.values, row.values, before.until)
+        best = _rank(before.best, row.best, before.until)
+        scaled = self.phi(row.best).mean(axis=-1)
         earlier = np.concatenate([scaled[:1].repeat(HALF), scaled[:-HALF]])
         progress = np.where(np.isnan(earlier), 0.0, earlier - scaled)
-        size = np.full(len(SHARES), np.log(len(self.before) + 1.0))
-        rank = np.minimum(np.log(share / (1.0 - share)), _WORST_RANK)
-        features = np.stack([rank, progress, size], axis=1)
-        return np.where((np.isnan(scaled) | (n == 0))[:, None], np.nan, features)
+        size = np.full(len(SHARES), np.log(len(before) + 1.0))
+        features = np.stack([rank, best, progress, size], axis=1)
+        return np.where(np.isnan(scaled)[:, None], np.nan, features)
 
     def outcome(self, row: Row) -> float:
         """Return how a trial ended: below zero where it is among the best."""
@@ -116,6 +104,16 @@ class Frame:
         ended = self.before.final[~np.isnan(self.before.final).any(axis=1)]
         is_front = np.isfinite(row.final).all() and not dominates(ended, row.final).any()
         return -1.0 if is_front else 1.0
+
+
+def _rank(losses: Floats, row: Floats, until: Ints) -> Floats:  # (n, G, m), (G, m), (n,) -> (G,)
+    """Return the logit of the share of trials that are better, NaN where there are none."""
+    is_known = np.asarray(~np.isnan(losses).any(axis=-1), dtype=np.float64)
+    n = _carried(is_known, until).sum(axis=0)
+    n_better = _carried(dominates(losses, row), until).sum(axis=0)
+    share = (n_better + 0.5) / (n + 1.0)
+    rank = np.minimum(np.log(share / (1.0 - share)), _WORST_RANK)
+    return np.where(n > 0.0, rank, np.nan)
 
 
 def _carried(compared: Floats, until: Ints) -> Floats:  # (n, G), (n,) -> (n, G)
@@ -149,25 +147,24 @@ def frame_of(before: Curves, first: Floats) -> Frame | None:
 class Positions:
     """Positions with known outcomes."""
 
-    features: Floats  # (n, G, 3)
+    features: Floats  # (n, G, 4)
     outcome: Floats  # (n,)
+    base: Floats  # (n,), the probability that a new trial would have been among the best
     weight: float = 1.0  # of each, in trials
-
-
-def _row(curves: Curves, i: int) -> Row:
-    return Row(curves.values[i], curves.first[i], curves.final[i], int(curves.reached[i]))
 
 
 def positions(curves: Curves, is_judged: Mask, weight: float = 1.0) -> Positions:
     """Return the positions of a study's trials, each among those before it."""
-    features, outcome = [], []
+    features, outcome, base = [], [], []
     for i in np.flatnonzero(is_judged).tolist():
         frame = frame_of(curves.take(slice(i)), curves.first[i]) if i else None
         if frame is not None:
-            row = _row(curves, i)
+            row = curves.row(i)
             features.append(frame.position(row))
             outcome.append(frame.outcome(row))
-    return Positions(np.array(features).reshape(-1, len(SHARES), 3), np.array(outcome), weight)
+            base.append(frame.base)
+    known = np.array(features).reshape(-1, len(SHARES), N_FEATURES)
+    return Positions(known, np.array(outcome), np.array(base), weight)
 
 
 def replayed(curves: Curves, is_judged: Mask) -> list[Positions]:
@@ -180,75 +177,3 @@ def replayed(curves: Curves, is_judged: Mask) -> list[Positions]:
         *(positions(curves.take(order), is_judged[order], 1.0 / _N_ORDERS) for order in orders),
         *(positions(curves.take(order), is_judged[order]) for order in short),
     ]
-
-
-@dataclass(frozen=True)
-class Forecast:
-    """What is expected of a trial."""
-
-    ratio: float  # probability of ending among the best, divided by that of a new trial
-    mean: float  # of the outcome
-    deviation: float
-
-
-_UNKNOWN = Forecast(ratio=1.0, mean=0.5, deviation=0.5)
-
-
-class _Column(NamedTuple):
-    """The positions that are known at a column of the grid."""
-
-    features: Floats  # (n, 3), in bandwidths
-    outcome: Floats  # (n,)
-    later: Floats  # (n,), rank `AHEAD` columns later
-    weight: Floats  # (n,)
-
-
-class Analogues:
-    """Replayed positions of many trials, by share of the length."""
-
-    def __init__(self, sources: Sequence[Positions]) -> None:
-        features = np.concatenate([np.empty((0, len(SHARES), 3)), *(s.features for s in sources)])
-        outcome = np.concatenate([np.empty(0), *(s.outcome for s in sources)])
-        weight = np.concatenate(
-            [np.empty(0), *(np.full(len(s.outcome), s.weight) for s in sources)]
-        )
-        sizes = features[..., 2]
-        n = max(1.0, float(weight.sum()))
-        self._bandwidths = _BANDWIDTHS * max(1.0, (_N_PAST / n) ** (1.0 / 7.0))
-        self._largest = float(sizes[~np.isnan(sizes)].max(initial=0.0))
-        self._columns = []
-        for g in range(len(SHARES)):
-            known = ~np.isnan(features[:, g]).any(axis=1)
-            later = features[known, min(g + AHEAD, len(SHARES) - 1), 0]
-            scaled = features[known, g] / self._bandwidths
-            self._columns.append(_Column(scaled, outcome[known], later, weight[known]))
-
-    def forecast(self, features: Floats, column: int, base: float) -> Forecast:
-        """Return what becomes of a trial with the features (3,) at a column of the grid."""
-        weights = self._weights(features, column)
-        outcome = self._columns[column].outcome
-        weight = float(weights.sum())
-        if not weight > 0.0:
-            return _UNKNOWN
-        probability = (float(weights @ (outcome < 0.0)) + 1.0) / (weight + 1.0 / base)
-        mean = float(weights @ outcome) / weight
-        variance = float(weights @ (outcome - mean) ** 2) / weight
-        return Forecast(probability / base, mean, float(np.sqrt(variance)))
-
-    def next_rank(self, features: Floats, column: int) -> tuple[float, float] | None:
-        """Return mean and variance of the rank `AHEAD` columns later; None without analogues."""
-        weights = self._weights(features, column)
-        later = self._columns[column].later
-        is_known = ~np.isnan(later)
-        weight = float(weights[is_known].sum())
-        if weight < 1.0:
-            return None
-        mean = float(weights[is_known] @ later[is_known]) / weight
-        return mean, float(weights[is_known] @ (later[is_known] - mean) ** 2) / weight
-
-    def _weights(self, features: Floats, column: int) -> Floats:
-        # A study that is longer than all past ones is compared with their largest sizes.
-        capped = np.minimum(features, [np.inf, np.inf, self._largest]) / self._bandwidths
-        past = self._columns[column]
-        squares = ((past.features - capped) ** 2).sum(axis=1)
-        return np.asarray(past.weight * np.exp(-0.5 * squares))
