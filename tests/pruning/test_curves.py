@@ -105,3 +105,38 @@ def test_a_stopped_trial_is_compared_up_to_where_it_came_and_others_to_the_end()
     until = stacked([*rows, completed(line(range(40)), [1.0], length)]).until
     # One that was stopped before the first share has nothing to compare.
     assert until.tolist() == [*(n if n >= 0 else len(SHARES) - 1 for n in reached), 15]
+
+
+def test_the_best_so_far_is_the_smallest_loss_up_to_a_share() -> None:
+    length = length_of([line(range(100))])
+    assert length is not None
+    losses = {step: 1.0 / (step + 1) for step in range(100)}
+    losses[40] = 7.0  # an outlier
+    row = row_of({step: [loss] for step, loss in losses.items()}, length)
+    assert (np.diff(row.best[: row.reached + 1, 0]) <= 0.0).all()
+    shorter = row_of({step: [losses[step]] for step in range(41)}, length)
+    at_outlier = shorter.reached
+    assert (shorter.values[at_outlier, 0], shorter.best[at_outlier, 0]) == (7.0, 1.0 / 40)
+    assert np.isnan(shorter.best[at_outlier + 1 :]).all()
+
+
+def test_the_best_so_far_of_several_objectives_is_the_present_point() -> None:
+    length = length_of([{step: [0.0, 0.0] for step in range(50)}])
+    assert length is not None
+    row = row_of({step: [1.0 / (step + 1), 1.0 * step] for step in range(50)}, length)
+    np.testing.assert_array_equal(row.best, row.values)
+
+
+def test_a_curve_that_is_not_finite_has_no_best_so_far_there() -> None:
+    length = length_of([line(range(100))])
+    assert length is not None
+    curve = {step: [1.0 if step < 50 else np.nan] for step in range(100)}
+    row = row_of(curve, length)
+    np.testing.assert_array_equal(np.isposinf(row.best), np.isposinf(row.values))
+
+
+def test_a_completed_trial_has_its_end_as_its_best_in_later_columns() -> None:
+    length = length_of([line(range(100))])
+    assert length is not None
+    row = completed({step: [1.0] for step in range(50)}, [3.0], length)
+    assert row.best[-1, 0] == row.values[-1, 0] == 3.0

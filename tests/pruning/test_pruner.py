@@ -10,17 +10,10 @@ from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from metatpe import Task, TransferPruner, load_tasks, pruning_history, report_values
-from metatpe.pruning.analogues import (
-    AHEAD,
-    Analogues,
-    Forecast,
-    Frame,
-    Positions,
-    frame_of,
-    replayed,
-)
-from metatpe.pruning.curves import SHARES, Curves, completed, length_of, row_of
+from metatpe.pruning.curves import SHARES, Curves, Length, completed, length_of, row_of
+from metatpe.pruning.forecast import AHEAD, Forecast, Forecaster
 from metatpe.pruning.judge import Judge, Verdict, _Check, _n_own
+from metatpe.pruning.positions import N_FEATURES, Frame, Positions, frame_of, replayed
 from metatpe.pruning.pruner import _has_diverged, _patience, _record_of
 from metatpe.space import Mask
 from metatpe.study.access import as_storage, study_id
@@ -120,15 +113,15 @@ def test_as_many_trials_complete_at_the_start_as_were_asked_for(past: list[Task]
     assert TrialState.PRUNED in states[5:]
 
 
-def test_the_trials_that_check_the_others_are_ten_and_each_time_four_times_as_many() -> None:
+def test_the_trials_that_check_the_others_are_ten_and_each_time_ten_times_as_many() -> None:
     pruner = TransferPruner(n_startup_trials=3)
     found = [number for number in range(1000) if pruner._always_completes(number)]
-    assert found == [0, 1, 2, 10, 40, 160, 640]
+    assert found == [0, 1, 2, 10, 100]
 
 
 def test_the_threshold_is_smaller_in_the_first_fifth_of_the_length() -> None:
-    # Half of it at a quarter of a fifth: with the root of the share.
-    assert [_patience(share) for share in (0.05, 0.2, 0.9)] == pytest.approx([0.5, 1.0, 1.0])
+    # A quarter of it at a quarter of a fifth.
+    assert [_patience(share) for share in (0.05, 0.2, 0.9)] == pytest.approx([0.25, 1.0, 1.0])
 
 
 def test_no_trial_is_stopped_at_its_last_step(past: list[Task]) -> None:
@@ -171,7 +164,7 @@ def test_a_study_without_a_past_is_pruned_cautiously() -> None:
 def test_past_studies_without_reports_are_not_used() -> None:
     silent = optuna.create_study()
     silent.optimize(lambda trial: trial.suggest_float("x", -1.0, 1.0), n_trials=5)
-    assert repr(TransferPruner([silent])) == "TransferPruner(0 sources, threshold=0.5)"
+    assert repr(TransferPruner([silent])) == "TransferPruner(0 sources, threshold=0.7)"
 
 
 def test_past_trials_that_reported_once_say_nothing() -> None:
@@ -289,7 +282,7 @@ def test_a_record_says_when_and_why_and_what_was_expected(pruned: optuna.Study) 
 def test_a_record_has_the_chance_and_half_of_what_lies_between_a_deviation_below_and_above() -> (
     None
 ):
-    frame = Frame(Curves(*np.empty((4, 0))), np.array([1.0]), np.array([3.0]), 0.05)
+    frame = Frame(Curves(*np.empty((5, 0))), np.array([1.0]), np.array([3.0]), 0.05)
     verdict = Verdict(0.2, 0.75, 0.05, frame, Forecast(0.2, 0.5, 0.1), 0.4)
     record = _record_of(7, 4, verdict, [StudyDirection.MAXIMIZE])
     assert (record.number, record.step, record.reason) == (7, 4, "curve")
@@ -519,7 +512,7 @@ def test_a_trial_is_judged_whenever_it_has_come_a_share_of_its_length_further(
     running = [reported(n, TrialState.RUNNING) for n in (1, 2, 3, 4, 7, 8, 9, 10)]
     for number, trial in enumerate([*trials, *running]):
         trial.number = number
-    judge = Judge(Analogues([]), [StudyDirection.MINIMIZE])
+    judge = Judge(Forecaster([]), [StudyDirection.MINIMIZE])
     judge.update(trials)
     # The columns are the shares 0.03, 0.038, 0.047, 0.059, 0.075, 0.094 ... of the length, of
     # which each report is a hundredth.
@@ -537,7 +530,7 @@ def test_at_the_last_step_and_beyond_it_a_trial_is_not_judged() -> None:
     running = [reported(n, TrialState.RUNNING) for n in (4, 6, 7)]
     for number, trial in enumerate([*trials, *running]):
         trial.number = number
-    judge = Judge(Analogues([]), [StudyDirection.MINIMIZE])
+    judge = Judge(Forecaster([]), [StudyDirection.MINIMIZE])
     judge.update(trials)
     found = [judge.verdict(trial, [*trials, trial]) is not None for trial in running]
     assert found == [True, False, False]
@@ -551,7 +544,7 @@ def test_a_trial_that_was_stopped_has_no_end_and_no_values_beyond_its_last_repor
         curve = {step: i + 1.0 / (step + 1) for step in range(n)}
         trials.append(create_trial(state=state, value=value, intermediate_values=curve))
         trials[-1].number = i
-    judge = Judge(Analogues([]), [StudyDirection.MINIMIZE])
+    judge = Judge(Forecaster([]), [StudyDirection.MINIMIZE])
     judge.update(trials)
     verdict = judge.verdict(trials[-1], trials)
     assert verdict is not None
@@ -573,7 +566,7 @@ def test_a_completed_trial_without_a_number_counts_like_one_that_failed() -> Non
             trials[-1].number = i
         if last == TrialState.COMPLETE:  # as versions of Optuna stored it that did not check
             trials[4].values = [np.nan]
-        judge = Judge(Analogues([]), [StudyDirection.MINIMIZE])
+        judge = Judge(Forecaster([]), [StudyDirection.MINIMIZE])
         judge.update(trials)
         verdict = judge.verdict(trials[-1], trials)
         assert verdict is not None
@@ -583,7 +576,7 @@ def test_a_completed_trial_without_a_number_counts_like_one_that_failed() -> Non
 
 
 def test_the_last_shares_are_distrusted_like_those_before_which_can_be_checked() -> None:
-    judge = Judge(Analogues([]), [StudyDirection.MINIMIZE])
+    judge = Judge(Forecaster([]), [StudyDirection.MINIMIZE])
     sums = np.zeros((3, len(SHARES)))
     sums[:, -AHEAD - 1] = 20.0, 3.0, 1.0  # squared error, expected variance, number of trials
     judge._checks[1] = judge._checks[2] = _Check(1, sums)
@@ -596,7 +589,7 @@ def test_the_last_shares_are_distrusted_like_those_before_which_can_be_checked()
 
 
 def test_a_share_at_which_nothing_was_checked_is_distrusted_as_all_are() -> None:
-    judge = Judge(Analogues([]), [StudyDirection.MINIMIZE])
+    judge = Judge(Forecaster([]), [StudyDirection.MINIMIZE])
     np.testing.assert_array_equal(judge._distrust(), 1.0)
     sums = np.zeros((3, len(SHARES)))
     sums[:, 0] = 20.0, 1.0, 1.0
@@ -605,7 +598,7 @@ def test_a_share_at_which_nothing_was_checked_is_distrusted_as_all_are() -> None
 
 
 def test_a_past_that_predicts_too_much_change_is_not_distrusted() -> None:
-    judge = Judge(Analogues([]), [StudyDirection.MINIMIZE])
+    judge = Judge(Forecaster([]), [StudyDirection.MINIMIZE])
     sums = np.zeros((3, len(SHARES)))
     sums[:, 0] = 0.1, 1.0, 1.0
     judge._checks[1] = _Check(1, sums)
@@ -630,7 +623,7 @@ def test_the_own_curves_of_a_study_are_judged_by_its_completed_trials(
         value = float(i) if completes else None
         trials.append(create_trial(state=state, value=value, intermediate_values=curve))
         trials[-1].number = i
-    Judge(Analogues([]), [StudyDirection.MINIMIZE]).update(trials)
+    Judge(Forecaster([]), [StudyDirection.MINIMIZE]).update(trials)
     assert judged == [is_complete]
 
 
@@ -644,7 +637,7 @@ def test_finished_trials_without_a_report_do_not_count() -> None:
     silent.number = 7
     verdicts = []
     for stored in (trials, [*trials, silent]):
-        judge = Judge(Analogues([]), [StudyDirection.MINIMIZE])
+        judge = Judge(Forecaster([]), [StudyDirection.MINIMIZE])
         judge.update(stored)
         verdicts.append(judge.verdict(trials[-1], stored))
     assert verdicts[0] is not None
@@ -666,13 +659,13 @@ def test_of_trials_that_are_equally_long_the_first_says_how_far_reports_are_apar
         trials.append(create_trial(state=state, value=0.0, intermediate_values=curve))
         trials[-1].number = number
     for order in ([0, 1, 2], [2, 1, 0]):
-        judge = Judge(Analogues([]), [StudyDirection.MINIMIZE])
+        judge = Judge(Forecaster([]), [StudyDirection.MINIMIZE])
         for n in (1, 2, 3):
             judge.update([trials[i] for i in sorted(order[:n])])
         assert judge._length == (0, 100, 10.0)
 
 
-@pytest.mark.parametrize(("distrust", "is_past"), [(1.9, True), (2.1, False)])
+@pytest.mark.parametrize(("distrust", "is_past"), [(1.41, True), (1.42, False)])
 def test_what_is_expected_comes_from_whom_the_judge_trusts_more(
     distrust: float, is_past: bool
 ) -> None:
@@ -684,7 +677,8 @@ def test_what_is_expected_comes_from_whom_the_judge_trusts_more(
     part = {step: curves[3][step] for step in range(41)}
     trials.append(create_trial(state=TrialState.RUNNING, intermediate_values=part))
     trials[-1].number = 6
-    past = Analogues([Positions(np.zeros((500, len(SHARES), 3)), np.full(500, -0.7))])
+    features = np.zeros((500, len(SHARES), N_FEATURES))
+    past = Forecaster([Positions(features, np.full(500, -0.7), np.full(500, 0.05))])
     judge = Judge(past, [StudyDirection.MINIMIZE])
     judge.update(trials)
     sums = np.ones((3, len(SHARES)))
@@ -692,8 +686,17 @@ def test_what_is_expected_comes_from_whom_the_judge_trusts_more(
     judge._checks = {1: _Check(1, sums)}
     verdict = judge.verdict(trials[-1], trials)
     assert verdict is not None
-    assert (verdict.forecast.mean == pytest.approx(-0.7)) == is_past
-    assert verdict.influence == pytest.approx(1.0 / distrust)
+    position = verdict.frame.position(
+        row_of({k: [v] for k, v in part.items()}, Length(0, 99, 1.0))
+    )
+    column = int(np.argmin(np.abs(SHARES - verdict.share)))
+    own, theirs = (
+        each.forecast(position[column], column, verdict.base) for each in (judge._own, past)
+    )
+    assert verdict.forecast == (theirs if is_past else own)
+    assert verdict.influence == pytest.approx(1.0 / distrust**2)
+    mixed = verdict.influence * theirs.ratio + (1.0 - verdict.influence) * own.ratio
+    assert verdict.ratio == pytest.approx(mixed)
 
 
 @pytest.mark.parametrize(("n_reports", "n_checked"), [(100, 14), (41, 10), (5, 1)])
@@ -705,13 +708,13 @@ def test_the_past_is_checked_at_every_share_whose_later_rank_is_known(
     assert length is not None
     levels = np.arange(4.0)[:, None]
     values = np.repeat(levels[:, None], len(SHARES), axis=1)
-    before = Curves(values, levels + 1.0, levels, np.full(4, len(SHARES) - 1))
+    before = Curves(values, values, levels + 1.0, levels, np.full(4, len(SHARES) - 1))
     row = row_of({step: [1.5] for step in range(n_reports)}, length)
     if n_reports == 100:
         row = completed({step: [1.5] for step in range(n_reports)}, [1.5], length)
-    features = np.zeros((500, len(SHARES), 3))
+    features = np.zeros((500, len(SHARES), N_FEATURES))
     features[:250, :, 0] = 0.2
-    past = Analogues([Positions(features, np.zeros(500))])
+    past = Forecaster([Positions(features, np.zeros(500), np.full(500, 0.05))])
     sums = Judge(past, [StudyDirection.MINIMIZE])._check_past(before, row)
     is_checked = ~np.isnan(row.values[:, 0]) & (np.arange(len(SHARES)) <= row.reached - AHEAD)
     np.testing.assert_array_equal(sums[2], is_checked)

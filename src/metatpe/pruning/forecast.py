@@ -123,6 +123,7 @@ class _Logistic:
 
     mean: Floats  # (K,), alpha
     covariance: Floats  # (K, K), of alpha
+    tau: float
 
     @classmethod
     def of(cls, terms: Floats, is_best: Mask, base: Floats, weight: Floats) -> _Logistic:
@@ -141,7 +142,7 @@ class _Logistic:
             last, tau = tau, float(np.clip(n_determined / max(float(mean @ mean), 1e-12), *_TAUS))
             if abs(math.log(tau / last)) < 0.01:
                 break
-        return cls(mean, covariance)
+        return cls(mean, covariance, last)
 
     def predict(self, terms: Floats, base: float) -> float:  # (K,)
         """Return the probability; what is uncertain moves it less from that of a new trial."""

@@ -9,9 +9,9 @@ With the squared errors r^2 of the study's trials and the variances v that the p
 
 with q_all the same of all columns together, without the factor. So a past whose ranks change less
 than the study's loses its influence, and the study's own finished curves take over. It loses some
-at every share, since where most trials are stopped early, few show how ranks change later. As long
-as few trials have finished, the own ratio is near 1: half of the influence is enough to stop only
-trials whose past ratio is small.
+at every share, since where most trials are stopped early, few show how ranks change later. The
+own ratio is near 1 as long as few trials have finished, so a past that is wrong by a factor of two
+or more (q^2 = 4) stops next to nothing.
 
 All of this follows from the stored trials alone, so that workers decide alike whatever they have
 seen before: a trial is checked against those with smaller numbers, once more when one of these

@@ -49,12 +49,13 @@ class TransferPruner(BasePruner):
 
     A trial is stopped if past trials in a similar position ended among the best five per cent much
     less often than a new trial does. The position of a trial is its rank among the study's trials
-    at the same share of the length, its recent progress, and the number of trials. Past trials are
-    those of past studies and, the worse these predict the study's curves, the study's own.
+    at the same share of the length, the rank of its best value so far, its recent progress, and
+    the number of trials. Past trials are those of past studies and, the worse these predict the
+    study's curves, the study's own.
 
-    The first trial always completes, and so do trials 10, 100, 1000, ..., which show whether others
-    are stopped too early. If there are fewer than 500 past curves, synthetic ones that cross often
-    are added, so that a study without past curves starts cautiously.
+    The first trial always completes, and so do trials 10, 100, 1000, ..., which show whether
+    others are stopped too early. If there are fewer than 500 past curves, synthetic ones that
+    cross often are added, so that a study without past curves starts cautiously.
 
     Args:
         sources: Past studies or tasks; those whose trials reported no values are not used.
