@@ -18,7 +18,7 @@ from metatpe.space import Floats
 def matern(squared: Floats) -> Floats:
     """Return k in few passes: most of a suggestion is spent here."""
     r = np.sqrt(5.0 * squared)
-    k = r / 3.0
+    k = r * (1.0 / 3.0)  # half the time of a division
     k += 1.0
     k *= r
     k += 1.0

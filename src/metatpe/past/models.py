@@ -53,6 +53,7 @@ class PastModels:
         self._rows = rows
         self._objective_names = objective_names
         self._fitted: dict[int, Models] = {}
+        self._best: dict[int, Floats] = {}
         self.encoder = Encoder(columns)
 
     def of(self, chosen: Iterable[int]) -> list[Models]:
@@ -64,7 +65,10 @@ class PastModels:
 
     def best(self, chosen: Iterable[int]) -> Floats:  # (k, d)
         """Return the best configurations of some tasks, missing values set to the middle."""
-        X = np.vstack([np.empty((0, len(self._columns))), *map(self._best, chosen)])
+        for m in chosen:
+            if m not in self._best:
+                self._best[m] = self._best_of(m)
+        X = np.vstack([np.empty((0, len(self._columns))), *(self._best[m] for m in chosen)])
         return self._columns.snap(np.where(np.isnan(X), 0.5, X))
 
     def of_all(self) -> Iterator[tuple[Models, Floats, Floats]]:
@@ -91,7 +95,7 @@ class PastModels:
         kept = thinned(order(scored.y, np.zeros(len(scored.y))))
         return fit_all(self.encoder, scored.X[kept], scored.y[kept])
 
-    def _best(self, m: int) -> Floats:  # (k, d)
+    def _best_of(self, m: int) -> Floats:  # (k, d)
         """Return the best configurations of one task."""
         scored = self._scored(m)
         return scored.X[order(scored.y, np.zeros(len(scored.y)), n=_N_BEST)]
