@@ -63,41 +63,44 @@ class Forecast:
 
 
 class Forecaster:
-    """The regressions of each column, fitted to positions with known outcomes."""
+    """The regressions of each column, fitted to positions with known outcomes when asked for."""
 
     def __init__(self, sources: Sequence[Positions]) -> None:
         nothing = Positions(np.empty((0, len(SHARES), N_FEATURES)), np.empty(0), np.empty(0))
         sources = [nothing, *sources]
-        features = np.concatenate([s.features for s in sources])
-        outcome = np.concatenate([s.outcome for s in sources])
-        base = np.concatenate([s.base for s in sources])
-        weight = np.concatenate([np.full(len(s.outcome), s.weight) for s in sources])
-        sizes = features[..., -1]
+        self._features = np.concatenate([s.features for s in sources])
+        self._outcome = np.concatenate([s.outcome for s in sources])
+        self._base = np.concatenate([s.base for s in sources])
+        self._weight = np.concatenate([np.full(len(s.outcome), s.weight) for s in sources])
+        sizes = self._features[..., -1]
         self._largest = float(sizes[~np.isnan(sizes)].max(initial=0.0))
-        self._columns = []
-        for g in range(len(SHARES)):
-            here, ahead = features[:, g], features[:, min(g + AHEAD, len(SHARES) - 1)]
+        self._columns: dict[int, _Column] = {}
+
+    def _column(self, g: int) -> _Column:
+        """Return the regressions at a column of the grid."""
+        if g not in self._columns:
+            here = self._features[:, g]
+            ahead = self._features[:, min(g + AHEAD, len(SHARES) - 1)]
             known = ~np.isnan(here).any(axis=1)
             seen = known & ~np.isnan(ahead[:, 0])
-            change = ahead[seen, 0] - here[seen, 0]
-            terms = _terms(here[known])
-            column = _Column(
-                _Logistic.of(terms, outcome[known] < 0.0, base[known], weight[known]),
-                _Ridge.of(terms, outcome[known] - _UNKNOWN, weight[known]),
-                _Ridge.of(_terms(here[seen]), change, weight[seen]),
+            terms, weight = _terms(here[known]), self._weight[known]
+            self._columns[g] = _Column(
+                _Logistic.of(terms, self._outcome[known] < 0.0, self._base[known], weight),
+                _Ridge.of(terms, self._outcome[known] - _UNKNOWN, weight),
+                _Ridge.of(_terms(here[seen]), (ahead - here)[seen, 0], self._weight[seen]),
             )
-            self._columns.append(column)
+        return self._columns[g]
 
     def forecast(self, features: Floats, column: int, base: float) -> Forecast:
         """Return what becomes of a trial with the features (4,) at a column of the grid."""
-        terms, own = self._terms_of(features), self._columns[column]
+        terms, own = self._terms_of(features), self._column(column)
         mean, variance = own.outcome.predict(terms)
         probability = own.chance.predict(terms, base)
         return Forecast(float(probability / base), _UNKNOWN + mean, float(np.sqrt(variance)))
 
     def next_rank(self, features: Floats, column: int) -> tuple[float, float] | None:
         """Return mean and variance of the rank `AHEAD` columns later; None without positions."""
-        own = self._columns[column].change
+        own = self._column(column).change
         if own.n_trials < 1.0:
             return None
         mean, variance = own.predict(self._terms_of(features))

@@ -144,9 +144,10 @@ class Judge:
         features = frame.position(row)[row.reached]
         if np.isnan(features).any():
             return None
-        own = self._own.forecast(features, row.reached, frame.base)
-        past = self._past.forecast(features, row.reached, frame.base)
+        past = own = self._past.forecast(features, row.reached, frame.base)
         influence = float(1.0 / self._distrust()[row.reached] ** 2)
+        if influence < 1.0:
+            own = self._own.forecast(features, row.reached, frame.base)
         ratio = influence * past.ratio + (1.0 - influence) * own.ratio
         forecast = past if influence >= 0.5 else own
         share = float(SHARES[row.reached])
