@@ -238,10 +238,11 @@ def test_an_outlier_changes_the_rank_and_not_the_rank_of_the_best_so_far() -> No
     values = best.copy()
     values[6] = 1.9
     row = Row(values, best, np.array([2.0]), np.array([np.nan]), G - 1)
-    rank, of_best, progress, _ = frame.position(row).T
+    rank, of_best, progress, _, level = frame.position(row).T
     assert rank[6] > rank[5] == rank[7]
     np.testing.assert_array_equal(of_best, rank[5])
     np.testing.assert_array_equal(progress[3:], 0.0)
+    np.testing.assert_array_equal(level, frame.phi(best)[:, 0])
 
 
 def test_a_position_keeps_the_probability_of_a_new_trial() -> None:

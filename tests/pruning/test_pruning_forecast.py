@@ -15,10 +15,10 @@ from metatpe.pruning.forecast import (
     _Ridge,
     _terms,
 )
-from metatpe.pruning.positions import N_FEATURES, Positions, replayed
+from metatpe.pruning.positions import LEVEL, N_FEATURES, Positions, replayed
 
 G = len(SHARES)
-SIZE = np.log(51.0)
+MANY = np.log(51.0)  # trials: a size
 
 
 def study(levels: np.ndarray) -> Curves:
@@ -29,25 +29,29 @@ def study(levels: np.ndarray) -> Curves:
 
 
 def positions_at(features: np.ndarray, outcome: np.ndarray, weight: float = 1.0) -> Positions:
-    """Return positions that have the same features (n, 4) at all shares."""
+    """Return positions that have the same features (n, 5) at all shares."""
     everywhere = np.repeat(features[:, None], G, axis=1)
     return Positions(everywhere, outcome, np.full(len(outcome), 0.08), weight)
 
 
 def random_positions(n: int, rng: np.random.Generator) -> Positions:
     """Return positions whose rank decides how they end, but for chance."""
-    features = rng.normal(size=(n, N_FEATURES)) * [1.5, 1.5, 0.3, 1.0] + [-0.5, -0.5, 0.2, 3.5]
-    outcome = 0.9 + 0.3 * features[:, 0] + 0.3 * rng.normal(size=n)
+    features = usual(n, rng)
+    outcome = features[:, LEVEL] + 0.9 + 0.3 * features[:, 0] + 0.3 * rng.normal(size=n)
     return positions_at(features, outcome)
+
+
+def usual(n: int, rng: np.random.Generator) -> np.ndarray:
+    """Return features as they are in a study of 100 trials, (n, 5), the level always 0."""
+    spread, middle = [1.5, 1.5, 0.3, 1.0, 0.0], [-0.5, -0.5, 0.2, 3.5, 0.0]
+    return rng.normal(size=(n, N_FEATURES)) * spread + middle
 
 
 def problem(
     n: int, rng: np.random.Generator, strength: float = 1.0
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return terms, who ended among the best, base rates and weights of made-up positions."""
-    terms = _terms(
-        rng.normal(size=(n, N_FEATURES)) * [1.5, 1.5, 0.3, 1.0] + [-0.5, -0.5, 0.2, 3.5]
-    )
+    terms = _terms(usual(n, rng))
     base = rng.uniform(0.03, 0.3, size=n)
     alpha = strength * rng.normal(size=terms.shape[1])
     is_best = rng.random(n) < expit(logit(base) + terms @ alpha)
@@ -68,8 +72,8 @@ def negative_log_posterior(
 
 def test_without_positions_a_trial_is_like_a_new_one() -> None:
     nothing = Forecaster([])
-    position = np.array([2.0, 2.0, 0.0, 2.0])
-    assert nothing.forecast(position, 5, 0.1) == Forecast(pytest.approx(1.0), 0.5, 0.5)
+    position = np.array([2.0, 2.0, 0.0, 2.0, 0.7])
+    assert nothing.forecast(position, 5, 0.1) == Forecast(pytest.approx(1.0), 0.7, 0.5)
     assert nothing.next_rank(position, 5) is None
 
 
@@ -78,8 +82,8 @@ def test_where_ranks_last_the_worst_has_no_chance_and_the_best_a_good_one() -> N
     past = [study(rng.random(100)) for _ in range(12)]
     everything = np.ones(100, dtype=np.bool_)
     forecaster = Forecaster([p for one in past for p in replayed(one, everything)])
-    worst = forecaster.forecast(np.array([2.0, 2.0, 0.0, SIZE]), 8, 0.05)
-    best = forecaster.forecast(np.array([-4.5, -4.5, 0.0, SIZE]), 8, 0.05)
+    worst = forecaster.forecast(np.array([2.0, 2.0, 0.0, MANY, 1.0]), 8, 0.05)
+    best = forecaster.forecast(np.array([-4.5, -4.5, 0.0, MANY, 0.0]), 8, 0.05)
     assert worst.ratio < 0.1 < 10.0 < best.ratio
     assert best.mean < worst.mean
 
@@ -95,7 +99,7 @@ def test_where_ranks_say_nothing_nobody_is_judged() -> None:
         forecaster = Forecaster(sources)
         for column in (2, 8, 13):
             for rank in (-2.0, 0.0, 2.0):
-                position = np.array([rank, rank, 0.0, SIZE])
+                position = np.array([rank, rank, 0.0, MANY, 0.5])
                 assert forecaster.forecast(position, column, 0.05).ratio > 0.75
 
 
@@ -154,7 +158,7 @@ def test_a_position_counts_with_its_weight(rng: np.random.Generator) -> None:
 def test_the_fewer_positions_the_nearer_a_trial_is_to_a_new_one() -> None:
     rng = np.random.default_rng(0)
     positions = random_positions(4000, rng)
-    worst = np.array([2.0, 2.0, 0.0, SIZE])
+    worst = np.array([2.0, 2.0, 0.0, MANY, 1.0])
     ratios = []
     for n in (40, 400, 4000):
         some = Positions(positions.features[:n], positions.outcome[:n], positions.base[:n])
@@ -171,11 +175,11 @@ def test_what_is_uncertain_moves_the_chance_less() -> None:
 
 
 def test_the_terms_are_all_products_of_at_most_two_features_that_are_cut_off() -> None:
-    z = np.array([[1.0, -2.0, 0.5, 3.0]])
-    features = np.array([-0.5, -0.5, 0.2, 3.5]) + np.array([1.5, 1.5, 0.3, 1.0]) * z
-    products = [z[0, i] * z[0, j] for i in range(4) for j in range(i, 4)]
-    np.testing.assert_allclose(_terms(features)[0], [1.0, *z[0], *products])
-    further = features + np.array([0.0, 0.0, 0.0, 5.0])
+    z = np.array([1.0, -2.0, 0.5, 3.0])
+    features = np.append([-0.5, -0.5, 0.2, 3.5] + np.array([1.5, 1.5, 0.3, 1.0]) * z, 0.8)[None]
+    products = [z[i] * z[j] for i in range(4) for j in range(i, 4)]
+    np.testing.assert_allclose(_terms(features)[0], [1.0, *z, *products])
+    further = features + np.array([0.0, 0.0, 0.0, 5.0, 9.0])
     np.testing.assert_array_equal(_terms(further), _terms(features))
 
 
@@ -212,17 +216,19 @@ def test_the_variance_follows_the_position_and_is_at_least_a_quarter_of_the_aver
 def test_a_study_longer_than_the_past_is_compared_with_its_largest_sizes() -> None:
     rng = np.random.default_rng(3)
     forecaster = Forecaster(replayed(study(rng.random(50)), np.ones(50, dtype=np.bool_)))
-    position = [2.0, 2.0, 0.0, np.log(50.0)]
-    short = forecaster.forecast(np.array(position), 8, 0.05)
-    long = forecaster.forecast(np.array([*position[:3], np.log(5000.0)]), 8, 0.05)
+    short, long = (
+        forecaster.forecast(np.array([2.0, 2.0, 0.0, np.log(n), 0.5]), 8, 0.05) for n in (50, 5000)
+    )
     assert long == short
 
 
-def test_the_outcome_that_is_expected_is_that_of_such_positions(rng: np.random.Generator) -> None:
+def test_what_is_expected_lies_as_far_from_the_level_as_for_such_positions(
+    rng: np.random.Generator,
+) -> None:
     forecaster = Forecaster([random_positions(5000, rng)])
-    for rank in (-2.0, 0.0, 1.5):
-        forecast = forecaster.forecast(np.array([rank, -0.5, 0.2, 3.5]), 8, 0.05)
-        assert forecast.mean == pytest.approx(0.9 + 0.3 * rank, abs=0.03)
+    for rank, level in ((-2.0, 0.0), (0.0, 0.3), (1.5, 1.0)):
+        forecast = forecaster.forecast(np.array([rank, -0.5, 0.2, 3.5, level]), 8, 0.05)
+        assert forecast.mean == pytest.approx(level + 0.9 + 0.3 * rank, abs=0.03)
         assert forecast.deviation == pytest.approx(0.3, abs=0.03)
 
 
@@ -235,7 +241,7 @@ def test_the_rank_that_follows_is_the_present_one_and_its_expected_change(
     features[:1000, 8 + AHEAD, 0] = np.nan  # stopped before
     past = Positions(features, np.zeros(3000), np.full(3000, 0.05))
     for rank in (-1.5, 1.0):
-        position = np.array([rank, -0.5, 0.2, 3.5])
+        position = np.array([rank, -0.5, 0.2, 3.5, 0.0])
         mean, variance = Forecaster([past]).next_rank(position, 8) or (np.nan, np.nan)
         assert mean == pytest.approx(0.5 + 0.8 * rank, abs=0.03)
         assert variance == pytest.approx(0.01, abs=0.002)

@@ -1,14 +1,15 @@
 r"""What becomes of a trial in a position: three regressions on the positions of past trials.
 
-With f the four features of a position at column g of the grid (see `positions`), and its terms
+With f the rank, best, progress and size of a position at column g of the grid (see `positions`),
+and its terms
 
     z = (f - middle) / spread, clipped to [-3, 3],   x = (1, z_i, z_i z_j for i <= j)
 
 each column has a logistic regression for the probability p of ending among the best, and ridge
-regressions for the outcome and for the rank two columns ahead:
+regressions for how the outcome differs from the level, and the rank two columns ahead from that:
 
     logit p = logit b + alpha^T x       b the probability of a new trial,  alpha ~ N(0, I / tau)
-    outcome = 1/2 + gamma^T x + e,      rank ahead = rank + gamma'^T x + e'
+    outcome = level + gamma^T x + e,    rank ahead = rank + gamma'^T x + e'
     variance of e = max(v / 4, v + delta^T x),  of e' likewise        gamma, delta ~ N(0, I)
 
 v is the mean of the squared residuals, and delta is fitted to these minus v. A position counts
@@ -22,7 +23,7 @@ is stopped. With S the covariance of alpha given tau, it is found by repeating
 A prediction is uncertain by s^2 = x^T S x, so alpha^T x is divided by sqrt(1 + pi s^2 / 8), as for
 the mean of a logistic function. With few trials, p stays near b.
 
-Shapes: features (n, G, 4), terms (n, K), alpha, gamma and delta (K,).
+Shapes: features (n, G, 5), terms (n, K), alpha, gamma and delta (K,).
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ import numpy as np
 from scipy.special import expit, logit
 
 from metatpe.pruning.curves import SHARES
-from metatpe.pruning.positions import N_FEATURES, Positions
+from metatpe.pruning.positions import LEVEL, N_FEATURES, SIZE, Positions
 from metatpe.space import Floats, Mask
 
 AHEAD = 2  # columns; how far a position is followed to see whether past studies predict it
@@ -44,8 +45,8 @@ AHEAD = 2  # columns; how far a position is followed to see whether past studies
 _MIDDLE: Floats = np.array([-0.5, -0.5, 0.2, 3.5])
 _SPREAD: Floats = np.array([1.5, 1.5, 0.3, 1.0])
 _LARGEST_Z = 3.0
-_PRODUCTS = np.triu_indices(N_FEATURES)
-_UNKNOWN = 0.5  # the outcome of a trial of which nothing is known, and its deviation
+_PRODUCTS = np.triu_indices(len(_MIDDLE))
+_UNKNOWN = 0.5  # the deviation of what nothing is known of
 _TAU = 5.0  # where the search for it begins
 _TAUS = (0.3, 1e4)
 _N_ROUNDS = 10  # of that search
@@ -72,7 +73,7 @@ class Forecaster:
         self._outcome = np.concatenate([s.outcome for s in sources])
         self._base = np.concatenate([s.base for s in sources])
         self._weight = np.concatenate([np.full(len(s.outcome), s.weight) for s in sources])
-        sizes = self._features[..., -1]
+        sizes = self._features[..., SIZE]
         self._largest = float(sizes[~np.isnan(sizes)].max(initial=0.0))
         self._columns: dict[int, _Column] = {}
 
@@ -86,17 +87,18 @@ class Forecaster:
             terms, weight = _terms(here[known]), self._weight[known]
             self._columns[g] = _Column(
                 _Logistic.of(terms, self._outcome[known] < 0.0, self._base[known], weight),
-                _Ridge.of(terms, self._outcome[known] - _UNKNOWN, weight),
+                _Ridge.of(terms, self._outcome[known] - here[known, LEVEL], weight),
                 _Ridge.of(_terms(here[seen]), (ahead - here)[seen, 0], self._weight[seen]),
             )
         return self._columns[g]
 
     def forecast(self, features: Floats, column: int, base: float) -> Forecast:
-        """Return what becomes of a trial with the features (4,) at a column of the grid."""
+        """Return what becomes of a trial with the features (5,) at a column of the grid."""
         terms, own = self._terms_of(features), self._column(column)
-        mean, variance = own.outcome.predict(terms)
+        change, variance = own.outcome.predict(terms)
+        mean = float(features[LEVEL]) + change
         probability = own.chance.predict(terms, base)
-        return Forecast(float(probability / base), _UNKNOWN + mean, float(np.sqrt(variance)))
+        return Forecast(float(probability / base), mean, float(np.sqrt(variance)))
 
     def next_rank(self, features: Floats, column: int) -> tuple[float, float] | None:
         """Return mean and variance of the rank `AHEAD` columns later; None without positions."""
@@ -106,9 +108,10 @@ class Forecaster:
         mean, variance = own.predict(self._terms_of(features))
         return float(features[0]) + mean, variance
 
-    def _terms_of(self, features: Floats) -> Floats:  # (4,) -> (K,)
+    def _terms_of(self, features: Floats) -> Floats:  # (5,) -> (K,)
+        capped = features.copy()
         # A study that is longer than all past ones is compared with their largest sizes.
-        capped = np.append(features[:-1], min(features[-1], self._largest))
+        capped[SIZE] = min(capped[SIZE], self._largest)
         return np.asarray(_terms(capped[None])[0])
 
 
@@ -116,7 +119,7 @@ class _Column(NamedTuple):
     """The regressions at one column of the grid."""
 
     chance: _Logistic
-    outcome: _Ridge
+    outcome: _Ridge  # relative to the level
     change: _Ridge  # of the rank
 
 
@@ -198,7 +201,7 @@ class _Ridge:
         return float(terms @ self.mean), variance
 
 
-def _terms(features: Floats) -> Floats:  # (n, 4) -> (n, K)
-    z = np.clip((features - _MIDDLE) / _SPREAD, -_LARGEST_Z, _LARGEST_Z)
+def _terms(features: Floats) -> Floats:  # (n, 5) -> (n, K)
+    z = np.clip((features[:, :LEVEL] - _MIDDLE) / _SPREAD, -_LARGEST_Z, _LARGEST_Z)
     products = z[:, _PRODUCTS[0]] * z[:, _PRODUCTS[1]]
     return np.hstack([np.ones((len(z), 1)), z, products])

@@ -8,19 +8,20 @@ A trial of a study that has reached a share of its length has the position
     progress   phi(u at half the share) - phi(u) of the smallest losses so far,
                u = (loss - target) / (first - target)
     size       log(n + 1)
+    level      phi(u) of the smallest loss so far
 
 where `target` is the k-th smallest final loss before it, k = ceil(n / 20), and `first` the median
 loss of the first reports. phi is asinh(u / 0.05), clipped: fine near the target, coarse where
 losses reach 1e18. The outcome of a trial is phi(u) of its final loss; where it is negative, the
 trial is among the best. A new trial is with probability b = k / (n + 1). With several objectives,
 "smaller" is "dominates", the best are those that no earlier trial dominates, the smallest loss so
-far is the present one, and progress is the mean over the objectives.
+far is the present one, and progress and level are means over the objectives.
 
 Each past study gives positions with known outcomes: its trials are replayed in three orders, and
 once more as many short studies of 20 trials. One long replay has only 20 positions with fewer than
 20 trials before, the short ones have as many as there are trials.
 
-Shapes: features (n, G, 4), outcome and base (n,).
+Shapes: features (n, G, 5), outcome and base (n,).
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ from metatpe.pruning.curves import HALF, SHARES, Curves, Row
 from metatpe.space import Floats, Ints, Mask
 
 BEST_SHARE = 0.05
-N_FEATURES = 4
+N_FEATURES = 5
+SIZE, LEVEL = 3, 4  # their places among the features
 _DELTA = 0.05
 _UNIT = float(np.arcsinh(1.0 / _DELTA))
 _LOW, _HIGH = -1.0, 2.0  # u is clipped to this range
@@ -85,7 +87,7 @@ class Frame:
             half = target + np.sinh(x * _UNIT) * _DELTA * (first - target)
         return float(2.0 * np.clip(half, -0.5 * _LARGEST, 0.5 * _LARGEST))
 
-    def position(self, row: Row) -> Floats:  # (G, 4), NaN where there is no value
+    def position(self, row: Row) -> Floats:  # (G, 5), NaN where there is no value
         """Return where a trial stands at each share."""
         before = self.before
         rank = _rank(before.values, row.values, before.until)
@@ -94,7 +96,7 @@ class Frame:
         earlier = np.concatenate([scaled[:1].repeat(HALF), scaled[:-HALF]])
         progress = np.where(np.isnan(earlier), 0.0, earlier - scaled)
         size = np.full(len(SHARES), np.log(len(before) + 1.0))
-        features = np.stack([rank, best, progress, size], axis=1)
+        features = np.stack([rank, best, progress, size, scaled], axis=1)
         return np.where(np.isnan(scaled)[:, None], np.nan, features)
 
     def outcome(self, row: Row) -> float:
@@ -147,7 +149,7 @@ def frame_of(before: Curves, first: Floats) -> Frame | None:
 class Positions:
     """Positions with known outcomes."""
 
-    features: Floats  # (n, G, 4)
+    features: Floats  # (n, G, 5)
     outcome: Floats  # (n,)
     base: Floats  # (n,), the probability that a new trial would have been among the best
     weight: float = 1.0  # of each, in trials
