@@ -210,18 +210,20 @@ def test_of_a_long_study_so_many_trials_are_replayed_that_more_would_change_litt
     assert [len(order.outcome) for order in orders] == expected
 
 
-def test_positions_among_few_trials_are_counted_once_per_trial() -> None:
+def test_a_trial_counts_half_in_long_and_half_in_short_studies() -> None:
     orders = replayed(study(np.random.default_rng(0).random(100)), np.ones(100, dtype=np.bool_))
     weight = np.concatenate([np.full(len(o.outcome), o.weight) for o in orders])
     size = np.concatenate([np.exp(o.features[:, 0, 3]) - 1.0 for o in orders])
-    # 19 of 100 trials have fewer than 20 before them; of five times 20 trials, 95 have.
-    assert weight[size < 19.5].sum() == pytest.approx(19.0 + 95.0)
-    assert weight[size > 19.5].sum() == pytest.approx(80.0)
+    # 19 of 100 trials have fewer than 20 before them; of five times 20 trials, 95 have. Each counts
+    # by half in an order of all trials, and by half in a short study.
+    assert weight[size < 19.5].sum() == pytest.approx((19.0 + 95.0) / 2)
+    assert weight[size > 19.5].sum() == pytest.approx(80.0 / 2)
 
 
 def test_a_study_of_few_trials_has_no_short_ones() -> None:
     levels = np.random.default_rng(0).random(19)
-    assert len(replayed(study(levels), np.ones(len(levels), dtype=np.bool_))) == 3
+    orders = replayed(study(levels), np.ones(len(levels), dtype=np.bool_))
+    assert [order.weight for order in orders] == pytest.approx([1 / 3] * 3)
 
 
 def test_a_trial_among_few_others_has_the_size_of_their_number() -> None:

@@ -19,7 +19,8 @@ far is the present one, and progress and level are means over the objectives.
 
 Each past study gives positions with known outcomes: its trials are replayed in three orders, and
 once more as many short studies of 20 trials. One long replay has only 20 positions with fewer than
-20 trials before, the short ones have as many as there are trials.
+20 trials before, the short ones have as many as there are trials. A trial counts once in all of
+them, since it has one end: half in the long orders, half in the short studies.
 
 Shapes: features (n, G, 5), outcome and base (n,).
 """
@@ -175,7 +176,8 @@ def replayed(curves: Curves, is_judged: Mask) -> list[Positions]:
     *orders, last = (rng.permutation(len(curves))[:_MAX_TRIALS] for _ in range(_N_ORDERS + 1))
     n_short = len(last) // _N_SHORT
     short = last[: n_short * _N_SHORT].reshape(n_short, _N_SHORT)
+    half = 0.5 if n_short else 1.0
     return [
-        *(positions(curves.take(order), is_judged[order], 1.0 / _N_ORDERS) for order in orders),
-        *(positions(curves.take(order), is_judged[order]) for order in short),
+        *(positions(curves.take(order), is_judged[order], half / _N_ORDERS) for order in orders),
+        *(positions(curves.take(order), is_judged[order], half) for order in short),
     ]
