@@ -214,8 +214,8 @@ def test_a_trial_counts_half_in_long_and_half_in_short_studies() -> None:
     orders = replayed(study(np.random.default_rng(0).random(100)), np.ones(100, dtype=np.bool_))
     weight = np.concatenate([np.full(len(o.outcome), o.weight) for o in orders])
     size = np.concatenate([np.exp(o.features[:, 0, 3]) - 1.0 for o in orders])
-    # 19 of 100 trials have fewer than 20 before them; of five times 20 trials, 95 have. Each counts
-    # by half in an order of all trials, and by half in a short study.
+    # 19 of 100 trials have fewer than 20 before them; of five times 20 trials, 95 have. Each
+    # counts half in an order of all trials, and half in a short study.
     assert weight[size < 19.5].sum() == pytest.approx((19.0 + 95.0) / 2)
     assert weight[size > 19.5].sum() == pytest.approx(80.0 / 2)
 
