@@ -105,6 +105,75 @@ def test_a_stopped_trial_is_compared_where_it_was_stopped() -> None:
     np.testing.assert_allclose(frame.position(ahead)[:, 0], 0.0, atol=1e-12)
 
 
+def partly_stopped(values: np.ndarray, until: np.ndarray) -> Curves:
+    """Return curves (n, G) of which some were stopped after a column; the others completed."""
+    seen = np.where(np.arange(G) <= until[:, None], values, np.nan)[..., None]
+    final = np.where(until < G - 1, np.inf, values[:, -1])[:, None]
+    return Curves(seen, seen, np.full((len(values), 1), 2.0), final, until)
+
+
+def test_a_late_starter_is_ahead_of_stopped_trials_once_it_is_ahead_of_those_that_went_on() -> (
+    None
+):
+    levels = np.append([0.5, 0.6], np.linspace(0.7, 1.0, 8))
+    until = np.append([G - 1, G - 1], np.full(8, 3))
+    frame = frame_of(partly_stopped(np.repeat(levels[:, None], G, axis=1), until), np.array([2.0]))
+    assert frame is not None
+    late = np.where(np.arange(G) < 6, 1.5, 0.4)[:, None]  # behind all, then ahead of all
+    rank = frame.position(row_with(late))[:, 0]
+    np.testing.assert_allclose(rank[:6], 2.0)  # the worst there is
+    np.testing.assert_allclose(rank[6:], np.log(0.5 / 10.5))
+
+
+def test_a_trial_that_falls_behind_those_that_went_on_is_behind_the_better_of_the_stopped() -> (
+    None
+):
+    levels = np.array([0.5, 0.6, 0.55, 0.9])  # two went on, one was stopped between them
+    until = np.array([G - 1, G - 1, 3, 3])
+    frame = frame_of(partly_stopped(np.repeat(levels[:, None], G, axis=1), until), np.array([2.0]))
+    assert frame is not None
+    falling = np.where(np.arange(G) < 6, 0.4, 0.7)[:, None]
+    rank = frame.position(row_with(falling))[:, 0]
+    np.testing.assert_allclose(rank[:6], np.log(0.5 / 4.5))
+    # Both that went on and the one between them are ahead; where as many were ahead of a stopped
+    # trial as are ahead of this one, what was seen last decides.
+    np.testing.assert_allclose(rank[6:], np.log(3.5 / 1.5))
+
+
+def better_by_loops(values: np.ndarray, until: np.ndarray, row: np.ndarray, g: int) -> float:
+    """Return how many trials are better than a row at a column, ties one half."""
+    went_on = [i for i in range(len(values)) if until[i] >= g]
+
+    def count(others: list[int], loss: float, column: int) -> float:
+        seen = [values[i, column] for i in others]
+        return sum(1.0 if x < loss else 0.5 if x == loss else 0.0 for x in seen)
+
+    n_now = count(went_on, row[g], g)
+    total = n_now
+    for i in set(range(len(values))) - set(went_on):
+        n_before = count(went_on, values[i, until[i]], until[i])
+        if n_before == n_now:
+            total += count([i], row[until[i]], until[i])
+        else:
+            total += n_before < n_now
+    return total
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_rank_among_stopped_trials_is_that_of_a_plain_loop(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n = 12
+    values = rng.integers(6, size=(n, G)).astype(np.float64)  # with ties
+    until = np.where(rng.random(n) < 0.6, rng.integers(G, size=n), G - 1)
+    until[0] = G - 1
+    frame = frame_of(partly_stopped(values, until), np.array([9.0]))
+    assert frame is not None
+    row = rng.integers(6, size=G).astype(np.float64)
+    share = np.array([(better_by_loops(values, until, row, g) + 0.5) / (n + 1) for g in range(G)])
+    expected = np.minimum(np.log(share / (1.0 - share)), 2.0)
+    np.testing.assert_allclose(frame.position(row_with(row[:, None]))[:, 0], expected)
+
+
 def test_a_completed_trial_is_compared_at_every_share_up_to_the_last(
     rng: np.random.Generator,
 ) -> None:

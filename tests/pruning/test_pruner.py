@@ -164,7 +164,7 @@ def test_a_study_without_a_past_is_pruned_cautiously() -> None:
 def test_past_studies_without_reports_are_not_used() -> None:
     silent = optuna.create_study()
     silent.optimize(lambda trial: trial.suggest_float("x", -1.0, 1.0), n_trials=5)
-    assert repr(TransferPruner([silent])) == "TransferPruner(0 sources, threshold=0.7)"
+    assert repr(TransferPruner([silent])) == "TransferPruner(0 sources, threshold=0.9)"
 
 
 def test_past_trials_that_reported_once_say_nothing() -> None:
@@ -272,7 +272,7 @@ def test_a_record_says_when_and_why_and_what_was_expected(pruned: optuna.Study) 
         assert record.step == trial.last_step
         assert record.chance is not None
         assert record.base is not None
-        assert record.chance < 0.7 * record.base
+        assert record.chance < 0.9 * record.base
         assert record.expected is not None
         assert record.deviation is not None
         actual = decay(trial.params["x"], N_STEPS - 1)

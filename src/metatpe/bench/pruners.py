@@ -63,7 +63,7 @@ _Make = Callable[..., BasePruner]
 # Each takes the past tasks, and the numbers that may follow the name.
 _MAKERS: Mapping[str, _Make] = {
     "none": lambda past: NopPruner(),
-    "transfer": lambda past, percent=70: TransferPruner(past, threshold=percent / 100),
+    "transfer": lambda past, percent=90: TransferPruner(past, threshold=percent / 100),
     "transfer-alone": lambda past: TransferPruner(),
     # What samplers learn from unfinished curves: nothing, and expectations as if they were sure.
     "transfer-silent": lambda past: _Forgetful(past, ("expected", "deviation")),

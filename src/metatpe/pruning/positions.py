@@ -3,7 +3,8 @@ r"""Where a trial stands among the trials before it, and how past trials ended t
 A trial of a study that has reached a share of its length has the position
 
     rank       logit((n_better + 1/2) / (n + 1)), n_better of the n trials before it that have a
-               smaller loss at this share; a tie counts one half
+               smaller loss at this share; a tie counts one half, and a trial that was stopped
+               keeps its place among those that went on
     best       the same for the smallest losses so far
     progress   phi(u at half the share) - phi(u) of the smallest losses so far,
                u = (loss - target) / (first - target)
@@ -113,20 +114,41 @@ def _rank(losses: Floats, row: Floats, until: Ints) -> Floats:  # (n, G, m), (G,
     """Return the logit of the share of trials that are better, NaN where there are none."""
     is_known = np.asarray(~np.isnan(losses).any(axis=-1), dtype=np.float64)
     n = _carried(is_known, until).sum(axis=0)
-    n_better = _carried(dominates(losses, row), until).sum(axis=0)
+    n_better = _better(losses, dominates(losses, row), until).sum(axis=0)
     share = (n_better + 0.5) / (n + 1.0)
     rank = np.minimum(np.log(share / (1.0 - share)), _WORST_RANK)
     return np.where(n > 0.0, rank, np.nan)
 
 
-def _carried(compared: Floats, until: Ints) -> Floats:  # (n, G), (n,) -> (n, G)
-    """Return comparisons with trials that were stopped as they were at their last column.
+def _better(losses: Floats, is_better: Floats, until: Ints) -> Floats:  # (n, G)
+    """Return 1 where trials are better than another one, 1/2 where equal.
 
-    Leaving these trials out would make the survivors look ordinary. Counting all of them as worse
-    would hide a trial that was behind them, too, which matters where late starters win.
+    Args:
+        losses: Those of the trials, (n, G, m).
+        is_better: What is seen of it, (n, G).
+        until: The last column in which each trial is seen, (n,).
+
+    A trial that was stopped keeps its place among those that went on: it is better if fewer of
+    these were better than it when it was stopped than are better than the other one now.
     """
+    found = _carried(is_better, until)  # where as many are: as it was
+    stopped = np.flatnonzero(until < len(SHARES) - 1)
+    if not len(stopped):
+        return found
+    went_on = np.asarray(np.arange(len(SHARES)) <= until[:, None], dtype=np.float64)  # (n, G)
+    then = until[stopped]
+    n_before = dominates(losses[:, then], losses[stopped, then]).T @ went_on  # (stopped, G)
+    n_now = (is_better * went_on).sum(axis=0)  # (G,)
+    is_after = went_on[stopped] == 0.0
+    found[stopped] = np.where(is_after & (n_before < n_now), 1.0, found[stopped])
+    found[stopped] = np.where(is_after & (n_before > n_now), 0.0, found[stopped])
+    return found
+
+
+def _carried(seen: Floats, until: Ints) -> Floats:  # (n, G), (n,) -> (n, G)
+    """Return what is seen of trials, and of those that were stopped what was seen at last."""
     columns = np.minimum(np.arange(len(SHARES))[None], until[:, None])
-    return np.take_along_axis(compared, columns, axis=1)
+    return np.take_along_axis(seen, columns, axis=1)
 
 
 def frame_of(before: Curves, first: Floats) -> Frame | None:

@@ -83,7 +83,7 @@ class TransferPruner(BasePruner):
         self,
         sources: Sequence[Study | Task] = (),
         *,
-        threshold: float = 0.7,
+        threshold: float = 0.9,
         n_startup_trials: int = 1,
     ) -> None:
         if not 0.0 <= threshold <= 1.0:

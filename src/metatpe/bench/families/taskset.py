@@ -80,10 +80,14 @@ def curves(name: str) -> Floats:  # (n, steps)
     return _read(_find())[1][name.removeprefix(_PREFIX)]
 
 
+def settings() -> Floats:  # (n, d)
+    """Return the settings that were trained, in the unit cube of `SPACE`."""
+    return _read(_find())[0]
+
+
 def nearest(params: Params) -> int:
     """Return which of the settings that were trained is nearest to a configuration."""
-    settings = _read(_find())[0]
-    return int(np.argmin(((settings - Space(SPACE).encode([params])) ** 2).sum(axis=1)))
+    return int(np.argmin(((settings() - Space(SPACE).encode([params])) ** 2).sum(axis=1)))
 
 
 def data_folders() -> tuple[Path, ...]:
