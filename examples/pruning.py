@@ -48,6 +48,7 @@ def objective(trial: optuna.Trial, digits: Sequence[int], n_epochs: int) -> floa
 
 
 def search(
+    name: str,
     digits: Sequence[int],
     pruner: optuna.pruners.BasePruner,
     n_trials: int,
@@ -56,7 +57,7 @@ def search(
 ) -> optuna.Study:
     """Return a study of random trials."""
     sampler = optuna.samplers.RandomSampler(seed=seed)
-    study = optuna.create_study(sampler=sampler, pruner=pruner)
+    study = optuna.create_study(study_name=name, sampler=sampler, pruner=pruner)
     study.optimize(lambda trial: objective(trial, digits, n_epochs), n_trials=n_trials)
     return study
 
@@ -72,9 +73,9 @@ def main() -> None:
     warnings.simplefilter("ignore")  # of trainings that overflow
     size = args.trials, args.epochs
     nothing = optuna.pruners.NopPruner()
-    past = [search(part, nothing, *size, seed=i) for i, part in enumerate(PAST.values(), 1)]
+    past = [search(*part, nothing, *size, seed=i) for i, part in enumerate(PAST.items(), 1)]
     for name, pruner in (("without", nothing), ("with", TransferPruner(past))):
-        study = search(range(10), pruner, *size, seed=0)
+        study = search("all digits", range(10), pruner, *size, seed=0)
         n_epochs = sum(len(trial.intermediate_values) for trial in study.trials)
         print(f"{name} pruning: {n_epochs} epochs, best error {study.best_value:.4f}")
     for record in pruning_history(study)[:5]:

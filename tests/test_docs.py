@@ -38,6 +38,11 @@ def test_every_guide_has_python_that_runs() -> None:
     assert guides <= set(PAGES)
 
 
+def test_no_page_has_a_place_where_something_is_still_to_be_written() -> None:
+    pages = [*ROOT.glob("*.md"), *DOCS.rglob("*.md")]
+    assert [page.name for page in pages if re.search(r"@@\w+@@", page.read_text())] == []
+
+
 @pytest.mark.slow
 def test_the_tutorial_runs_in_an_empty_folder_and_prints_what_it_shows() -> None:
     pytest.importorskip("sklearn")

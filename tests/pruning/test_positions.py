@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from scipy.special import expit
 
 from metatpe.pruning.curves import SHARES, Curves, Row
 from metatpe.pruning.positions import (
@@ -172,6 +173,27 @@ def test_the_rank_among_stopped_trials_is_that_of_a_plain_loop(seed: int) -> Non
     share = np.array([(better_by_loops(values, until, row, g) + 0.5) / (n + 1) for g in range(G)])
     expected = np.minimum(np.log(share / (1.0 - share)), 2.0)
     np.testing.assert_allclose(frame.position(row_with(row[:, None]))[:, 0], expected)
+
+
+def test_of_many_trials_that_went_on_a_hundred_are_enough(rng: np.random.Generator) -> None:
+    n = 600
+    levels = rng.permutation(np.linspace(0.1, 1.9, n))
+    until = np.where(rng.random(n) < 0.5, 4, G - 1)
+    curves = partly_stopped(np.repeat(levels[:, None], G, axis=1), until)
+    frame = frame_of(curves, np.array([2.0]))
+    assert frame is not None
+    rank = frame.position(row_with(np.full((G, 1), 0.7)))[:, 0]
+    # Curves that never cross: the order that was seen holds to the end.
+    np.testing.assert_allclose(expit(rank), (levels < 0.7).mean(), atol=0.01)
+
+
+def test_a_position_at_some_shares_is_a_part_of_the_whole(rng: np.random.Generator) -> None:
+    until = np.where(rng.random(30) < 0.5, rng.integers(G, size=30), G - 1)
+    frame = frame_of(partly_stopped(rng.random((30, G)), until), np.array([2.0]))
+    assert frame is not None
+    row = row_with(rng.random((G, 1)))
+    for some in (slice(5, 6), slice(9)):
+        np.testing.assert_array_equal(frame.position(row, some), frame.position(row)[some])
 
 
 def test_a_completed_trial_is_compared_at_every_share_up_to_the_last(

@@ -141,7 +141,7 @@ class Judge:
         frame = frame_of(before, row.first)
         if frame is None:
             return None
-        features = frame.position(row)[row.reached]
+        (features,) = frame.position(row, slice(row.reached, row.reached + 1))
         if np.isnan(features).any():
             return None
         past = own = self._past.forecast(features, row.reached, frame.base)
@@ -199,7 +199,7 @@ class Judge:
         frame = frame_of(before, row.first)
         if frame is None:
             return sums
-        features = frame.position(row)
+        features = frame.position(row, slice(row.reached + 1))
         for g in range(min(row.reached, len(SHARES) - 1) - AHEAD + 1):
             actual = features[g + AHEAD, 0]
             if np.isnan(features[g]).any() or np.isnan(actual):

@@ -44,6 +44,7 @@ _LOW, _HIGH = -1.0, 2.0  # u is clipped to this range
 _WORST_RANK = 2.0  # the worst eighth is one: so few trials are the very last that none compare
 _N_ORDERS = 3
 _N_SHORT = 20  # trials of a short study
+_MAX_COMPARED = 100  # trials that went on, with which stopped ones are compared
 _MAX_TRIALS = 200  # of one past study; in a longer one the positions are hardly different
 _LARGEST = float(np.finfo(np.float64).max)
 _MIN_WIDTH = 1e-9  # of a scale, relative: a study may start at its target
@@ -89,17 +90,18 @@ class Frame:
             half = target + np.sinh(x * _UNIT) * _DELTA * (first - target)
         return float(2.0 * np.clip(half, -0.5 * _LARGEST, 0.5 * _LARGEST))
 
-    def position(self, row: Row) -> Floats:  # (G, 5), NaN where there is no value
-        """Return where a trial stands at each share."""
+    def position(self, row: Row, columns: slice = slice(None)) -> Floats:
+        """Return where a trial stands at some shares, (columns, 5), NaN without a value there."""
         before = self.before
-        rank = _rank(before.values, row.values, before.until)
-        best = _rank(before.best, row.best, before.until)
+        rank = _rank(before.values, row.values, before.until, columns)
+        best = _rank(before.best, row.best, before.until, columns)
         scaled = self.phi(row.best).mean(axis=-1)
         earlier = np.concatenate([scaled[:1].repeat(HALF), scaled[:-HALF]])
-        progress = np.where(np.isnan(earlier), 0.0, earlier - scaled)
-        size = np.full(len(SHARES), np.log(len(before) + 1.0))
-        features = np.stack([rank, best, progress, size, scaled], axis=1)
-        return np.where(np.isnan(scaled)[:, None], np.nan, features)
+        progress = np.where(np.isnan(earlier), 0.0, earlier - scaled)[columns]
+        level = scaled[columns]
+        size = np.full(len(level), np.log(len(before) + 1.0))
+        features = np.stack([rank, best, progress, size, level], axis=1)
+        return np.where(np.isnan(level)[:, None], np.nan, features)
 
     def outcome(self, row: Row) -> float:
         """Return how a trial ended: below zero where it is among the best."""
@@ -110,45 +112,49 @@ class Frame:
         return -1.0 if is_front else 1.0
 
 
-def _rank(losses: Floats, row: Floats, until: Ints) -> Floats:  # (n, G, m), (G, m), (n,) -> (G,)
+def _rank(
+    losses: Floats, row: Floats, until: Ints, columns: slice
+) -> Floats:  # (n, G, m), (G, m), (n,) -> (columns,)
     """Return the logit of the share of trials that are better, NaN where there are none."""
     is_known = np.asarray(~np.isnan(losses).any(axis=-1), dtype=np.float64)
-    n = _carried(is_known, until).sum(axis=0)
-    n_better = _better(losses, dominates(losses, row), until).sum(axis=0)
+    some = np.arange(len(SHARES))[columns]
+    n = _carried(is_known, until, some).sum(axis=0)
+    n_better = _better(losses, dominates(losses, row), until, some).sum(axis=0)
     share = (n_better + 0.5) / (n + 1.0)
     rank = np.minimum(np.log(share / (1.0 - share)), _WORST_RANK)
     return np.where(n > 0.0, rank, np.nan)
 
 
-def _better(losses: Floats, is_better: Floats, until: Ints) -> Floats:  # (n, G)
-    """Return 1 where trials are better than another one, 1/2 where equal.
+def _better(losses: Floats, is_better: Floats, until: Ints, columns: Ints) -> Floats:
+    """Return 1 where trials are better than another one, 1/2 where equal, (n, columns).
 
     Args:
         losses: Those of the trials, (n, G, m).
         is_better: What is seen of it, (n, G).
         until: The last column in which each trial is seen, (n,).
+        columns: Where they are compared.
 
     A trial that was stopped keeps its place among those that went on: it is better if fewer of
     these were better than it when it was stopped than are better than the other one now.
     """
-    found = _carried(is_better, until)  # where as many are: as it was
-    stopped = np.flatnonzero(until < len(SHARES) - 1)
-    if not len(stopped):
-        return found
-    went_on = np.asarray(np.arange(len(SHARES)) <= until[:, None], dtype=np.float64)  # (n, G)
-    then = until[stopped]
-    n_before = dominates(losses[:, then], losses[stopped, then]).T @ went_on  # (stopped, G)
-    n_now = (is_better * went_on).sum(axis=0)  # (G,)
-    is_after = went_on[stopped] == 0.0
-    found[stopped] = np.where(is_after & (n_before < n_now), 1.0, found[stopped])
-    found[stopped] = np.where(is_after & (n_before > n_now), 0.0, found[stopped])
+    found = _carried(is_better, until, columns)  # where as many are: as it was
+    for k, g in enumerate(columns.tolist()):
+        stopped, went_on = np.flatnonzero(until < g), np.flatnonzero(until >= g)
+        if not len(stopped) or not len(went_on):
+            continue
+        evenly = np.linspace(0, len(went_on) - 1, min(len(went_on), _MAX_COMPARED))
+        went_on = went_on[evenly.round().astype(np.int64)]
+        then = until[stopped]
+        n_before = dominates(losses[went_on[:, None], then], losses[stopped, then]).sum(axis=0)
+        n_now = is_better[went_on, g].sum()
+        found[stopped[n_before < n_now], k] = 1.0
+        found[stopped[n_before > n_now], k] = 0.0
     return found
 
 
-def _carried(seen: Floats, until: Ints) -> Floats:  # (n, G), (n,) -> (n, G)
+def _carried(seen: Floats, until: Ints, columns: Ints) -> Floats:  # (n, G), (n,) -> (n, columns)
     """Return what is seen of trials, and of those that were stopped what was seen at last."""
-    columns = np.minimum(np.arange(len(SHARES))[None], until[:, None])
-    return np.take_along_axis(seen, columns, axis=1)
+    return np.take_along_axis(seen, np.minimum(columns[None], until[:, None]), axis=1)
 
 
 def frame_of(before: Curves, first: Floats) -> Frame | None:
