@@ -130,8 +130,8 @@ def _better(losses: Floats, is_better: Floats, until: Ints, columns: Ints) -> Fl
 
     Args:
         losses: Those of the trials, (n, G, m).
-        is_better: What is seen of it, (n, G).
-        until: The last column in which each trial is seen, (n,).
+        is_better: The same comparison, (n, G), in all columns, right where a trial still ran.
+        until: The last column in which each trial ran, (n,).
         columns: Where they are compared.
 
     A trial that was stopped keeps its place among those that went on: it is better if fewer of
