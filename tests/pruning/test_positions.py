@@ -175,6 +175,31 @@ def test_the_rank_among_stopped_trials_is_that_of_a_plain_loop(seed: int) -> Non
     np.testing.assert_allclose(frame.position(row_with(row[:, None]))[:, 0], expected)
 
 
+def test_a_trial_counts_only_where_it_has_reported() -> None:
+    levels = np.array([0.5, 0.6, 0.7, 0.8])
+    until = np.array([G - 1, G - 1, 3, G - 1])
+    before = partly_stopped(np.repeat(levels[:, None], G, axis=1), until)
+    before.values[2] = np.nan  # stopped before its first report was on the grid
+    before.values[3, 6:] = np.nan  # failed
+    frame = frame_of(before, np.array([2.0]))
+    assert frame is not None
+    rank = frame.position(row_with(np.full((G, 1), 1.0)))[:, 0]
+    np.testing.assert_allclose(rank[:6], np.minimum(np.log(3.5 / 0.5), 2.0))
+    np.testing.assert_allclose(rank[6:], np.log(2.5 / 0.5))
+
+
+def test_a_failed_trial_does_not_change_the_place_of_a_stopped_one() -> None:
+    levels = np.array([0.5, 0.6, 0.55, 0.1])
+    until = np.array([G - 1, G - 1, 3, G - 1])
+    before = partly_stopped(np.repeat(levels[:, None], G, axis=1), until)
+    before.values[3, 6:] = np.nan
+    frame = frame_of(before, np.array([2.0]))
+    assert frame is not None
+    falling = np.where(np.arange(G) < 6, 0.4, 0.58)[:, None]  # ahead of the stopped one, then not
+    # One went on ahead of both it and the stopped trial: what was seen last decides.
+    np.testing.assert_allclose(frame.position(row_with(falling))[6:, 0], np.log(1.5 / 2.5))
+
+
 def test_of_many_trials_that_went_on_a_hundred_are_enough(rng: np.random.Generator) -> None:
     n = 600
     levels = rng.permutation(np.linspace(0.1, 1.9, n))

@@ -116,9 +116,8 @@ def _rank(
     losses: Floats, row: Floats, until: Ints, columns: slice
 ) -> Floats:  # (n, G, m), (G, m), (n,) -> (columns,)
     """Return the logit of the share of trials that are better, NaN where there are none."""
-    is_known = np.asarray(~np.isnan(losses).any(axis=-1), dtype=np.float64)
     some = np.arange(len(SHARES))[columns]
-    n = _carried(is_known, until, some).sum(axis=0)
+    n = _carried(_is_known(losses).astype(np.float64), until, some).sum(axis=0)
     n_better = _better(losses, dominates(losses, row), until, some).sum(axis=0)
     share = (n_better + 0.5) / (n + 1.0)
     rank = np.minimum(np.log(share / (1.0 - share)), _WORST_RANK)
@@ -138,8 +137,11 @@ def _better(losses: Floats, is_better: Floats, until: Ints, columns: Ints) -> Fl
     these were better than it when it was stopped than are better than the other one now.
     """
     found = _carried(is_better, until, columns)  # where as many are: as it was
+    is_known = _is_known(losses)
+    was_known = is_known[np.arange(len(until)), until]
     for k, g in enumerate(columns.tolist()):
-        stopped, went_on = np.flatnonzero(until < g), np.flatnonzero(until >= g)
+        stopped = np.flatnonzero((until < g) & was_known)
+        went_on = np.flatnonzero((until >= g) & is_known[:, g])
         if not len(stopped) or not len(went_on):
             continue
         evenly = np.linspace(0, len(went_on) - 1, min(len(went_on), _MAX_COMPARED))
@@ -150,6 +152,10 @@ def _better(losses: Floats, is_better: Floats, until: Ints, columns: Ints) -> Fl
         found[stopped[n_before < n_now], k] = 1.0
         found[stopped[n_before > n_now], k] = 0.0
     return found
+
+
+def _is_known(losses: Floats) -> Mask:  # (n, G, m) -> (n, G)
+    return np.asarray(~np.isnan(losses).any(axis=-1))
 
 
 def _carried(seen: Floats, until: Ints, columns: Ints) -> Floats:  # (n, G), (n,) -> (n, columns)
