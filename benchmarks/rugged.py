@@ -127,6 +127,8 @@ def main() -> None:
     add("--evaluations", type=int, default=100, metavar="N", help="of each run")
     add("--jobs", type=int, default=2, metavar="N", help="processes")
     args = parser.parse_args()
+    if unknown := [method for method in args.methods if method not in SAMPLERS]:
+        parser.error(f"{unknown[0]!r} is none of {', '.join(SAMPLERS)}")
     cases = [(i, seed) for seed in args.seeds for i in range(len(taskset.NAMES))]
     at = [n for n in AT if n <= args.evaluations]
     print(f"{f'{len(cases)} runs':<30}" + "".join(f"{n:>15}" for n in at))

@@ -134,9 +134,13 @@ def _better(losses: Floats, is_better: Floats, until: Ints, columns: Ints) -> Fl
         columns: Where they are compared.
 
     A trial that was stopped keeps its place among those that went on: it is better if fewer of
-    these were better than it when it was stopped than are better than the other one now.
+    these were better than it when it was stopped than are better than the other one now. If the
+    numbers are equal, the comparison at its last column counts.
+
+    Without the stopped trials, the survivors would look ordinary. With all of them counted as
+    worse, a trial that was behind them would look better than it is.
     """
-    found = _carried(is_better, until, columns)  # where as many are: as it was
+    found = _carried(is_better, until, columns)
     is_known = _is_known(losses)
     was_known = is_known[np.arange(len(until)), until]
     for k, g in enumerate(columns.tolist()):
